@@ -1,0 +1,273 @@
+// Package level is the arithmetic that the token bucket and the leaky bucket share: a level that rises by what is
+// charged and falls at a steady rate. A bucket calls it tokens spent, a queue calls it units waiting.
+//
+// The state is the words spent, ts, unit: the level at time ts, in units of which one token has `unit`. The unit is
+// chosen so that the level falls by a whole number of units each tick, and nothing is ever rounded. A negative spent
+// is a level that includes a debt: see [Level.Adjust].
+package level
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sluice-go/sluice/algorithm"
+)
+
+// Level holds the parameters of one limit. It is immutable.
+type Level struct {
+	per   int64 // units in a token
+	gain  int64 // units regained each tick
+	burst int64 // tokens that may be spent at once
+	tick  int64 // µs
+}
+
+// ticks are the clock ticks tried, finest first, in µs.
+var ticks = [...]int64{1, 1_000, 1_000_000}
+
+// New fits a limit into integers, on the finest tick that divides the period and keeps every product, also with one
+// Burst owed, below 2^52. Its error names the field and the bound.
+func New(who string, l algorithm.Limit) (Level, error) {
+	if err := l.Check(who); err != nil {
+		return Level{}, err
+	}
+	if l.Burst < 1 {
+		return Level{}, fmt.Errorf("%s: Burst %d: want at least 1", who, l.Burst)
+	}
+	period := int64(l.Period / time.Microsecond)
+	most := int64(0) // the largest burst that any tick allows
+	for _, tick := range ticks {
+		if period%tick != 0 {
+			break
+		}
+		g := gcd(l.Count, period/tick)
+		v := Level{per: period / tick / g, gain: l.Count / g, burst: l.Burst, tick: tick}
+		fits := (algorithm.Bound - 1) / (2 * v.per)
+		if l.Burst > fits {
+			most = max(most, fits)
+			continue
+		}
+		if full := ceil(2*l.Burst*v.per, v.gain); full > int64(algorithm.MaxPeriod/time.Microsecond)/tick {
+			return Level{}, fmt.Errorf("%s: Burst %d at %d per %v: time to full with one Burst owed is %.3g years: want at most 35.7 (2^50 µs)",
+				who, l.Burst, l.Count, l.Period, float64(full)*float64(tick)/(365.25*86400e6))
+		}
+		return v, nil
+	}
+	return Level{}, fmt.Errorf("%s: Burst %d: want at most %d with %d per %v, to keep arithmetic exact below 2^52",
+		who, l.Burst, most, l.Count, l.Period)
+}
+
+// Params are the Lua twin's p: units per token, units regained per tick, burst in tokens, µs per tick.
+func (l *Level) Params() []int64 { return []int64{l.per, l.gain, l.burst, l.tick} }
+
+// Take is [algorithm.Strategy.Take]. The Decision's Delay is how long the level that stood before this call takes
+// to fall away: a queue's wait, which a bucket sets to 0.
+//
+// With level(t) = max(0, spent - gain·(t-ts)), n tokens pass if level(now) + n·per <= burst·per.
+func (l *Level) Take(s algorithm.State, now, n int64) (algorithm.State, algorithm.Decision) {
+	spent, owed, ts, unit := l.words(s, now)
+	full := l.burst * l.per
+	passed := l.passed(ts, now)
+	held := l.held(spent, owed, unit)
+	before := l.drain(held, passed)
+
+	d := algorithm.Decision{Limit: l.burst, At: now}
+	if n == 0 || uint64(n) > uint64(l.burst) || before+n*l.per > full { // a negative n is a large unsigned one
+		d.Allowed = n == 0
+		if before < full {
+			d.Remaining = (full - before) / l.per
+		}
+		switch {
+		case d.Allowed:
+		case uint64(n) > uint64(l.burst):
+			d.RetryAfter = algorithm.Never
+		default:
+			d.RetryAfter = µs(ts + ceil(held-(full-n*l.per), l.gain)*l.tick - now)
+		}
+		d.ResetAfter = l.reset(spent, ts, unit, now)
+		return s, d
+	}
+
+	spent, ts, unit = l.bring(spent, ts, unit, now, passed, spent/unit+2+n)
+	spent += n * unit
+	owed = owed && spent > l.burst*unit
+	d.Allowed, d.Charged = true, n
+	if held = l.held(spent, owed, unit); held < full {
+		d.Remaining = (full - held) / l.per
+	}
+	d.ResetAfter = l.reset(spent, ts, unit, now)
+	d.Delay = µs(ceil(before, l.gain) * l.tick)
+	return state(spent, owed, ts, unit), d
+}
+
+// Adjust is [algorithm.Strategy.Adjust]. What is added beyond the burst is a debt: it is written as a negative
+// spent, so that Take waits until it is worked off. Without that mark a level above the burst stems from a larger
+// limit that was edited down, and Take waits for one token of the new rate.
+func (l *Level) Adjust(s algorithm.State, now, n int64) algorithm.State {
+	spent, owed, ts, unit := l.words(s, now)
+	n = min(max(n, -algorithm.Bound), algorithm.Bound)
+	spent, ts, unit = l.bring(spent, ts, unit, now, l.passed(ts, now), max(spent/unit+2, 2*l.burst))
+	if n < 0 {
+		spent = max(0, spent-min(-n, spent/unit+1)*unit)
+	} else if spent/unit < 2*l.burst && n > 0 {
+		spent = min(spent+min(n, 2*l.burst)*unit, 2*l.burst*unit, algorithm.Bound)
+		owed = true
+	}
+	if spent == 0 {
+		return algorithm.State{}
+	}
+	return state(spent, owed && spent > l.burst*unit, ts, unit)
+}
+
+// words reads a state; a key never seen starts empty on the tick that is running.
+func (l *Level) words(s algorithm.State, now int64) (spent int64, owed bool, ts, unit int64) {
+	spent, ts, unit = s[0], s[1], s[2]
+	if spent < 0 {
+		spent, owed = -spent, true
+	}
+	if spent == 0 {
+		ts, unit = now-now%l.tick, l.per
+	}
+	if unit < 1 { // never written by us
+		unit = l.per
+	}
+	return spent, owed, ts, unit
+}
+
+func state(spent int64, owed bool, ts, unit int64) algorithm.State {
+	if owed {
+		spent = -spent
+	}
+	return algorithm.State{spent, ts, unit}
+}
+
+// passed counts whole ticks since ts; none where the clock stepped back. Counting from ts keeps the phase of a
+// writer with a finer tick, so that two limits on one key neither lose a part of a tick nor count it twice.
+func (l *Level) passed(ts, now int64) int64 {
+	if now <= ts {
+		return 0
+	}
+	return (now - ts) / l.tick
+}
+
+// held is the level at ts as this limit sees it, in its own units, rounded up: clamped to the burst, or to one burst
+// more where it includes a debt.
+func (l *Level) held(spent int64, owed bool, unit int64) int64 {
+	most := l.burst
+	if owed {
+		most *= 2
+	}
+	if unit != l.per {
+		if spent/unit >= most {
+			return most * l.per
+		}
+		spent = rescaleUp(spent, unit, l.per)
+	}
+	return min(spent, most*l.per)
+}
+
+// drain is the level x after the given ticks, in own units.
+func (l *Level) drain(x, ticks int64) int64 {
+	if ticks >= ceil(x, l.gain) {
+		return 0
+	}
+	return x - ticks*l.gain
+}
+
+// reset is the time until the stored level, unclamped, has fallen to zero: at most 2^51 µs after ts.
+func (l *Level) reset(spent, ts, unit, now int64) time.Duration {
+	if spent == 0 {
+		return 0
+	}
+	most := algorithm.Bound / 2 / l.tick
+	ticks := most
+	if spent/unit < algorithm.Bound/l.per {
+		if unit != l.per {
+			spent = rescaleUp(spent, unit, l.per)
+		}
+		ticks = min(most, ceil(spent, l.gain))
+	}
+	return µs(max(0, ts+ticks*l.tick-now))
+}
+
+// bring moves the stored level, unclamped, from ts to now, in a unit that holds both it and this limit's rate, and
+// in which the given number of tokens stays below 2^52.
+func (l *Level) bring(spent, ts, unit, now, passed, tokens int64) (int64, int64, int64) {
+	if unit == l.per {
+		spent = l.drain(spent, passed)
+	} else {
+		common := l.common(unit, tokens)
+		gained := min(passed, algorithm.Bound/l.gain) * l.gain
+		if gained/l.per > spent/unit {
+			spent = 0
+		} else {
+			spent = max(0, rescaleUp(spent, unit, common)-rescaleDown(gained, l.per, common))
+		}
+		unit = common
+	}
+	if spent == 0 {
+		return 0, now - now%l.tick, l.per
+	}
+	return spent, ts + passed*l.tick, unit
+}
+
+// fine is the largest unit that is made by multiplying two: beyond, rounding loses less than a 1000th of a token.
+const fine = 1 << 20
+
+// common chooses the unit for a state that another limit wrote: the finer of the two, or their product while that is
+// small, so that limits that take turns on a key lose nothing; and where it would not fit, the coarser.
+func (l *Level) common(unit, tokens int64) int64 {
+	small, large := min(unit, l.per), max(unit, l.per)
+	common := large
+	if large%small != 0 && small <= fine/large {
+		common = small * large
+	}
+	if tokens > algorithm.Bound/common {
+		common = l.per
+	}
+	if tokens > algorithm.Bound/l.per {
+		common = unit
+	}
+	return common
+}
+
+// half is the largest divisor that leaves room for a product below 2^52.
+const half = 1 << 26
+
+// rescaleUp is ceil(x·to/from) without a product above 2^52: exact where from divides to or is at most 2^26, else
+// up to 2^-25 of a token more.
+func rescaleUp(x, from, to int64) int64 {
+	if to%from == 0 {
+		return x * (to / from)
+	}
+	whole, part := x/from, x%from
+	s := ceil(from, half)
+	part, from = ceil(part, s), from/s
+	return whole*to + part*(to/from) + ceil(part*(to%from), from)
+}
+
+// rescaleDown is floor(x·to/from), likewise: never more than that.
+func rescaleDown(x, from, to int64) int64 {
+	if to%from == 0 {
+		return x * (to / from)
+	}
+	whole, part := x/from, x%from
+	s := ceil(from, half)
+	part, from = part/s, ceil(from, s)
+	return whole*to + part*(to/from) + part*(to%from)/from
+}
+
+func ceil(a, b int64) int64 {
+	if a <= 0 {
+		return 0
+	}
+	return (a-1)/b + 1
+}
+
+func µs(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
