@@ -77,7 +77,7 @@ type Ask struct {
 
 // Check returns ErrCost for a negative N outside Settle, and an error for an Ask that no store can run: one with no
 // Strategy or an unknown Mode. Stores call it first.
-func (a Ask) Check() error {
+func (a *Ask) Check() error {
 	switch {
 	case a.Strategy == nil:
 		return errors.New("sluice: ask: Strategy is nil")
@@ -91,8 +91,10 @@ func (a Ask) Check() error {
 
 // Decide runs the ask on a state at a time (µs since the Unix epoch, 0 <= now < 2^52) and returns the state to keep.
 // It is pure. A store that holds states calls it where the state can't change meanwhile; users of a limiter do not.
-func (a Ask) Decide(s algorithm.State, now int64) (algorithm.State, Decision) {
+func (a *Ask) Decide(s algorithm.State, now int64) (algorithm.State, Decision) {
 	switch a.Mode {
+	case Charge:
+		return a.Strategy.Take(s, now, a.N)
 	case Peek:
 		_, d := a.Strategy.Take(s, now, a.N)
 		if d.Charged > 0 {
@@ -104,13 +106,11 @@ func (a Ask) Decide(s algorithm.State, now int64) (algorithm.State, Decision) {
 		return algorithm.UpTo(a.Strategy, s, now, a.N)
 	case Settle:
 		s = a.Strategy.Adjust(s, now, a.N, a.At)
-		_, d := a.Strategy.Take(s, now, 0)
-		return s, d
 	case Reset:
-		_, d := a.Strategy.Take(algorithm.State{}, now, 0)
-		return algorithm.State{}, d
+		s = algorithm.State{}
 	}
-	return a.Strategy.Take(s, now, a.N)
+	_, d := a.Strategy.Take(s, now, 0)
+	return s, d
 }
 
 // Store is the one place that keeps states and runs strategies on them, each ask atomically. Implementations are

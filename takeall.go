@@ -37,7 +37,8 @@ func TakeAll(ctx context.Context, s Store, asks []Ask) (Verdict, error) {
 
 // CheckAll is [Ask.Check] for asks that are to be taken together, where Reset is ErrCost.
 func CheckAll(asks []Ask) error {
-	for i, a := range asks {
+	for i := range asks {
+		a := &asks[i]
 		if a.Mode == Reset {
 			return fmt.Errorf("%w: ask %d: Reset can't be taken together with others", ErrCost, i)
 		}
@@ -46,6 +47,34 @@ func CheckAll(asks []Ask) error {
 		}
 	}
 	return nil
+}
+
+// DecideAll runs asks in order on states that the caller has locked: kept[i] points to the state of ask i, and asks on
+// one key share a pointer. It leaves the new states there, or, where an ask is refused, the old ones. It is pure but
+// for that: for authors of stores.
+func DecideAll(asks []Ask, kept []*algorithm.State, now int64, from Source) Verdict {
+	each := make([]Decision, len(asks))
+	before := make([]algorithm.State, len(asks))
+	for i := range asks {
+		a := &asks[i]
+		before[i] = *kept[i]
+		next, d := a.Decide(before[i], now)
+		d.Source = from
+		each[i] = d
+		if d.Allowed || (a.Mode != Charge && a.Mode != Peek) {
+			*kept[i] = next
+			continue
+		}
+		for j := i; j >= 0; j-- {
+			*kept[j] = before[j]
+		}
+		for j := range i + 1 { // as they stand with nothing charged
+			_, as := asks[j].Strategy.Take(*kept[j], now, 0)
+			each[j].Remaining, each[j].ResetAfter = as.Remaining, as.ResetAfter
+		}
+		return Refuse(asks, each, i)
+	}
+	return Sum(each)
 }
 
 // undoTime bounds the giving back of what a refused call had charged, also where the caller has gone.

@@ -16,7 +16,7 @@ import (
 var source string
 
 // script is shared by all queues: same strategy means same *Script.
-var script = &algorithm.Script{Name: "leaky_bucket", Source: source, Words: []string{"queued", "ts", "unit"}}
+var script = &algorithm.Script{Name: "leaky_bucket", Source: level.Source + source, Words: []string{"queued", "ts", "unit"}}
 
 // Queue is a leaky bucket as a queue. It is immutable and safe for concurrent use.
 type Queue struct {
@@ -39,8 +39,13 @@ func New(l algorithm.Limit) (*Queue, error) {
 // room if queued(now) + n <= Burst, and Delay = queued(now)·Period/Count, rounded up to a tick: the time until those
 // before it have left. A Burst of 1 never delays. Remaining is the room left. See
 // https://en.wikipedia.org/wiki/Leaky_bucket#As_a_queue.
-func (q *Queue) Take(s algorithm.State, now, n int64) (algorithm.State, algorithm.Decision) {
-	return q.level.Take(s, now, n)
+func (q *Queue) Take(s algorithm.State, now, n int64) (next algorithm.State, d algorithm.Decision) {
+	next = s
+	before := q.level.Take(&next, &d, now, n)
+	if d.Charged > 0 {
+		d.Delay = q.level.Delay(before)
+	}
+	return next, d
 }
 
 // Adjust adds n units to the end of the queue, up to one Burst over, or gives n places back. Those already promised
@@ -49,7 +54,7 @@ func (q *Queue) Adjust(s algorithm.State, now, n, at int64) algorithm.State {
 	return q.level.Adjust(s, now, n)
 }
 
-// Lua returns the twin. Its parameters: units per place, units leaving per tick, Burst, µs per tick.
+// Lua returns the twin. Its parameters: units per place, units leaving per tick, Burst, and µs per tick where that is not 1.
 func (q *Queue) Lua() (*algorithm.Script, []int64) { return script, q.params }
 
 // Limit returns the limit as given to New.

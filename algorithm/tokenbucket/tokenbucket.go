@@ -16,7 +16,7 @@ import (
 var source string
 
 // script is shared by all buckets: same strategy means same *Script.
-var script = &algorithm.Script{Name: "token_bucket", Source: source, Words: []string{"spent", "ts", "unit"}}
+var script = &algorithm.Script{Name: "token_bucket", Source: level.Source + source, Words: []string{"spent", "ts", "unit"}}
 
 // Bucket is a token bucket. It is immutable and safe for concurrent use.
 type Bucket struct {
@@ -42,9 +42,9 @@ func New(l algorithm.Limit) (*Bucket, error) {
 // spent(now) + n <= Burst; then spent = spent(now) + n and ts = now. It is the bucket of
 // https://en.wikipedia.org/wiki/Token_bucket, counted from full. A state written under a larger limit is clamped to
 // Burst for the verdict alone.
-func (b *Bucket) Take(s algorithm.State, now, n int64) (algorithm.State, algorithm.Decision) {
-	next, d := b.level.Take(s, now, n)
-	d.Delay = 0
+func (b *Bucket) Take(s algorithm.State, now, n int64) (next algorithm.State, d algorithm.Decision) {
+	next = s
+	b.level.Take(&next, &d, now, n)
 	return next, d
 }
 
@@ -53,7 +53,7 @@ func (b *Bucket) Adjust(s algorithm.State, now, n, at int64) algorithm.State {
 	return b.level.Adjust(s, now, n)
 }
 
-// Lua returns the twin. Its parameters: units per token, units regained per tick, Burst, µs per tick.
+// Lua returns the twin. Its parameters: units per token, units regained per tick, Burst, and µs per tick where that is not 1.
 func (b *Bucket) Lua() (*algorithm.Script, []int64) { return script, b.params }
 
 // Limit returns the limit as given to New.

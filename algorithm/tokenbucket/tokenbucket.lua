@@ -1,109 +1,51 @@
 -- Token bucket: tokens spent, regained at a steady rate.
--- words: spent, ts, unit.  p[1] units per token, p[2] units regained per tick, p[3] burst, p[4] µs per tick
--- A negative spent includes a debt. Times are µs; every quantity is a whole number below 2^52.
-local floor, ceil, min, max = math.floor, math.ceil, math.min, math.max
+-- words: spent, ts, unit.  p[1] units per token, p[2] units regained per tick, p[3] burst, p[4] µs per tick (1 if left out)
+-- Times are µs; every quantity is a whole number below 2^52. level.lua stands before this file.
 
-local function rescale_up(x, from, to) -- ceil(x * to / from) without a product above 2^52
-  if to % from == 0 then return x * (to / from) end
-  local whole, part, s = floor(x / from), x % from, ceil(from / 67108864)
-  part, from = ceil(part / s), floor(from / s)
-  return whole * to + part * floor(to / from) + ceil(part * (to % from) / from)
-end
-
-local function rescale_down(x, from, to) -- floor(x * to / from), likewise
-  if to % from == 0 then return x * (to / from) end
-  local whole, part, s = floor(x / from), x % from, ceil(from / 67108864)
-  part, from = floor(part / s), ceil(from / s)
-  return whole * to + part * floor(to / from) + floor(part * (to % from) / from)
-end
-
-local function common(unit, tokens, per) -- the unit that serves both limits of a key
-  local small, large = min(unit, per), max(unit, per)
-  local u = large
-  if large % small ~= 0 and small <= floor(1048576 / large) then u = small * large end
-  if tokens > floor(4503599627370496 / u) then u = per end
-  if tokens > floor(4503599627370496 / per) then u = unit end
-  return u
-end
-
-local function held(spent, owed, unit, p) -- the level at ts as this limit sees it, clamped
-  local most, per = owed and 2 * p[3] or p[3], p[1]
-  if unit ~= per then
-    if floor(spent / unit) >= most then return most * per end
-    spent = rescale_up(spent, unit, per)
+local function take_any(s, now, n, p) -- take, where another limit wrote the state or a debt stands in it
+  local per, gain, burst, tick = p[1], p[2], p[3], p[4] or 1
+  local words, held, reset, bring = level(p)
+  local spent, owed, ts, unit = words(s, now)
+  local full, passed = burst * per, now > ts and floor((now - ts) / tick) or 0
+  local before = math.max(0, held(spent, owed, unit) - passed * gain)
+  if n == 0 or n < 0 or n > burst or before + n * per > full then
+    return n == 0, nil, 0, math.max(0, floor((full - before) / per))
   end
-  return min(spent, most * per)
-end
-
-local function drain(x, ticks, gain)
-  if ticks >= ceil(x / gain) then return 0 end
-  return x - ticks * gain
-end
-
-local function reset_after(spent, ts, unit, now, p) -- µs until the stored level is zero
-  if spent == 0 then return 0 end
-  local per, gain, tick = p[1], p[2], p[4]
-  local most = floor(2251799813685248 / tick)
-  local ticks = most
-  if floor(spent / unit) < floor(4503599627370496 / per) then
-    if unit ~= per then spent = rescale_up(spent, unit, per) end
-    ticks = min(most, ceil(spent / gain))
-  end
-  return max(0, ts + ticks * tick - now)
-end
-
-local function words(s, now, p)
-  local spent, ts, unit = s[1], s[2], s[3]
-  local owed = spent < 0
-  if owed then spent = -spent end
-  if spent == 0 then ts, unit = now - now % p[4], p[1] end
-  if unit < 1 then unit = p[1] end
-  return spent, owed, ts, unit
-end
-
-local function elapsed(ts, now, tick) -- whole ticks; none where the clock stepped back
-  if now <= ts then return 0 end
-  return floor((now - ts) / tick)
-end
-
-local function bring(spent, ts, unit, now, passed, tokens, p) -- the stored level at now, unclamped
-  local per, gain, tick = p[1], p[2], p[4]
-  if unit == per then
-    spent = drain(spent, passed, gain)
-  else
-    local u = common(unit, tokens, per)
-    local gained = min(passed, floor(4503599627370496 / gain)) * gain
-    if floor(gained / per) > floor(spent / unit) then
-      spent = 0
-    else
-      spent = max(0, rescale_up(spent, unit, u) - rescale_down(gained, per, u))
-    end
-    unit = u
-  end
-  if spent == 0 then return 0, now - now % tick, per end
-  return spent, ts + passed * tick, unit
+  spent, ts, unit = bring(spent, ts, unit, now, n)
+  spent = spent + n * unit
+  owed = owed and spent > burst * unit
+  return true, { owed and -spent or spent, ts, unit }, reset(spent, ts, unit, now),
+    math.max(0, floor((full - held(spent, owed, unit)) / per))
 end
 
 local function take(s, now, n, p)
-  local per, gain, burst, tick = p[1], p[2], p[3], p[4]
-  local spent, owed, ts, unit = words(s, now, p)
-  local full, passed = burst * per, elapsed(ts, now, tick)
-  local before = drain(held(spent, owed, unit, p), passed, gain)
+  local per, gain, burst, tick = p[1], p[2], p[3], p[4] or 1
+  local spent, ts, unit = s[1], s[2], s[3]
+  if spent == 0 then ts, unit = now - now % tick, per end
+  if spent < 0 or unit ~= per then return take_any(s, now, n, p) end
+
+  local full, passed, before = burst * per, 0, spent
+  if now > ts then passed = floor((now - ts) / tick) end
+  if before > full then before = full end
+  before = before - passed * gain
+  if before < 0 then before = 0 end
   if n == 0 or n < 0 or n > burst or before + n * per > full then
-    return n == 0, nil, reset_after(spent, ts, unit, now, p), floor(max(0, full - before) / per)
+    return n == 0, nil, 0, floor((full - before) / per)
   end
 
-  spent, ts, unit = bring(spent, ts, unit, now, passed, floor(spent / unit) + 2 + n, p)
-  spent = spent + n * unit
-  owed = owed and spent > burst * unit
-  return true, { owed and -spent or spent, ts, unit }, reset_after(spent, ts, unit, now, p),
-    floor(max(0, full - held(spent, owed, unit, p)) / per)
+  spent = spent - passed * gain
+  if spent > 0 then ts = ts + passed * tick else spent, ts = 0, now - now % tick end
+  spent = spent + n * per
+  local reset = ceil(spent / gain) * tick
+  if reset > 2251799813685248 then reset = 2251799813685248 - 2251799813685248 % tick end
+  return true, { spent, ts, per }, ts + reset - now, spent < full and floor((full - spent) / per) or 0
 end
 
 local function adjust(s, now, n, at, p)
-  local burst = p[3]
-  local spent, owed, ts, unit = words(s, now, p)
-  spent, ts, unit = bring(spent, ts, unit, now, elapsed(ts, now, p[4]), max(floor(spent / unit) + 2, 2 * burst), p)
+  local burst, min, max = p[3], math.min, math.max
+  local words, _, reset, bring = level(p)
+  local spent, owed, ts, unit = words(s, now)
+  spent, ts, unit = bring(spent, ts, unit, now, max(n, 2 * burst - floor(spent / unit) - 2))
   if n < 0 then
     spent = max(0, spent - min(-n, floor(spent / unit) + 1) * unit)
   elseif n > 0 and floor(spent / unit) < 2 * burst then
@@ -112,5 +54,5 @@ local function adjust(s, now, n, at, p)
   end
   if spent == 0 then return { 0, 0, 0 }, 0 end
   owed = owed and spent > burst * unit
-  return { owed and -spent or spent, ts, unit }, reset_after(spent, ts, unit, now, p)
+  return { owed and -spent or spent, ts, unit }, reset(spent, ts, unit, now)
 end

@@ -7,11 +7,19 @@
 package level
 
 import (
+	_ "embed"
 	"fmt"
+	"math"
+	"math/bits"
 	"time"
 
 	"github.com/sluice-go/sluice/algorithm"
 )
+
+// Source is the Lua twin: the function level, which an algorithm's own file calls where its usual path does not apply.
+//
+//go:embed level.lua
+var Source string
 
 // Level holds the parameters of one limit. It is immutable.
 type Level struct {
@@ -56,21 +64,27 @@ func New(who string, l algorithm.Limit) (Level, error) {
 		who, l.Burst, most, l.Count, l.Period)
 }
 
-// Params are the Lua twin's p: units per token, units regained per tick, burst in tokens, µs per tick.
-func (l *Level) Params() []int64 { return []int64{l.per, l.gain, l.burst, l.tick} }
+// Params are the Lua twin's p: units per token, units regained per tick, burst in tokens, µs per tick. The last is
+// left out where it is 1.
+func (l *Level) Params() []int64 {
+	if l.tick == 1 {
+		return []int64{l.per, l.gain, l.burst}
+	}
+	return []int64{l.per, l.gain, l.burst, l.tick}
+}
 
-// Take is [algorithm.Strategy.Take]. The Decision's Delay is how long the level that stood before this call takes
-// to fall away: a queue's wait, which a bucket sets to 0.
+// Take is [algorithm.Strategy.Take]: it reads s and leaves there the state to keep, and fills the zero d. It returns
+// the level that stood before this call, for [Level.Delay]. (Results through pointers spare copies on the hot path.)
 //
 // With level(t) = max(0, spent - gain·(t-ts)), n tokens pass if level(now) + n·per <= burst·per.
-func (l *Level) Take(s algorithm.State, now, n int64) (algorithm.State, algorithm.Decision) {
+func (l *Level) Take(s *algorithm.State, d *algorithm.Decision, now, n int64) int64 {
 	spent, owed, ts, unit := l.words(s, now)
 	full := l.burst * l.per
 	passed := l.passed(ts, now)
 	held := l.held(spent, owed, unit)
 	before := l.drain(held, passed)
 
-	d := algorithm.Decision{Limit: l.burst, At: now}
+	d.Limit, d.At = l.burst, now
 	if n == 0 || uint64(n) > uint64(l.burst) || before+n*l.per > full { // a negative n is a large unsigned one
 		d.Allowed = n == 0
 		if before < full {
@@ -84,10 +98,10 @@ func (l *Level) Take(s algorithm.State, now, n int64) (algorithm.State, algorith
 			d.RetryAfter = µs(ts + ceil(held-(full-n*l.per), l.gain)*l.tick - now)
 		}
 		d.ResetAfter = l.reset(spent, ts, unit, now)
-		return s, d
+		return before
 	}
 
-	spent, ts, unit = l.bring(spent, ts, unit, now, passed, spent/unit+2+n)
+	spent, ts, unit = l.bring(spent, ts, unit, now, passed, n)
 	spent += n * unit
 	owed = owed && spent > l.burst*unit
 	d.Allowed, d.Charged = true, n
@@ -95,17 +109,20 @@ func (l *Level) Take(s algorithm.State, now, n int64) (algorithm.State, algorith
 		d.Remaining = (full - held) / l.per
 	}
 	d.ResetAfter = l.reset(spent, ts, unit, now)
-	d.Delay = µs(ceil(before, l.gain) * l.tick)
-	return state(spent, owed, ts, unit), d
+	*s = state(spent, owed, ts, unit)
+	return before
 }
+
+// Delay is how long a level, as Take returned it, takes to fall to zero: a queue's wait, rounded up to a tick.
+func (l *Level) Delay(before int64) time.Duration { return µs(ceil(before, l.gain) * l.tick) }
 
 // Adjust is [algorithm.Strategy.Adjust]. What is added beyond the burst is a debt: it is written as a negative
 // spent, so that Take waits until it is worked off. Without that mark a level above the burst stems from a larger
 // limit that was edited down, and Take waits for one token of the new rate.
 func (l *Level) Adjust(s algorithm.State, now, n int64) algorithm.State {
-	spent, owed, ts, unit := l.words(s, now)
+	spent, owed, ts, unit := l.words(&s, now)
 	n = min(max(n, -algorithm.Bound), algorithm.Bound)
-	spent, ts, unit = l.bring(spent, ts, unit, now, l.passed(ts, now), max(spent/unit+2, 2*l.burst))
+	spent, ts, unit = l.bring(spent, ts, unit, now, l.passed(ts, now), max(n, 2*l.burst-spent/unit-2))
 	if n < 0 {
 		spent = max(0, spent-min(-n, spent/unit+1)*unit)
 	} else if spent/unit < 2*l.burst && n > 0 {
@@ -119,7 +136,7 @@ func (l *Level) Adjust(s algorithm.State, now, n int64) algorithm.State {
 }
 
 // words reads a state; a key never seen starts empty on the tick that is running.
-func (l *Level) words(s algorithm.State, now int64) (spent int64, owed bool, ts, unit int64) {
+func (l *Level) words(s *algorithm.State, now int64) (spent int64, owed bool, ts, unit int64) {
 	spent, ts, unit = s[0], s[1], s[2]
 	if spent < 0 {
 		spent, owed = -spent, true
@@ -143,8 +160,11 @@ func state(spent int64, owed bool, ts, unit int64) algorithm.State {
 // passed counts whole ticks since ts; none where the clock stepped back. Counting from ts keeps the phase of a
 // writer with a finer tick, so that two limits on one key neither lose a part of a tick nor count it twice.
 func (l *Level) passed(ts, now int64) int64 {
-	if now <= ts {
+	switch {
+	case now <= ts:
 		return 0
+	case l.tick == 1: // spares a division
+		return now - ts
 	}
 	return (now - ts) / l.tick
 }
@@ -167,10 +187,10 @@ func (l *Level) held(spent int64, owed bool, unit int64) int64 {
 
 // drain is the level x after the given ticks, in own units.
 func (l *Level) drain(x, ticks int64) int64 {
-	if ticks >= ceil(x, l.gain) {
-		return 0
+	if over, gained := bits.Mul64(uint64(ticks), uint64(l.gain)); over == 0 && gained < uint64(x) {
+		return x - int64(gained)
 	}
-	return x - ticks*l.gain
+	return 0
 }
 
 // reset is the time until the stored level, unclamped, has fallen to zero: at most 2^51 µs after ts.
@@ -178,24 +198,25 @@ func (l *Level) reset(spent, ts, unit, now int64) time.Duration {
 	if spent == 0 {
 		return 0
 	}
-	most := algorithm.Bound / 2 / l.tick
-	ticks := most
-	if spent/unit < algorithm.Bound/l.per {
-		if unit != l.per {
-			spent = rescaleUp(spent, unit, l.per)
-		}
-		ticks = min(most, ceil(spent, l.gain))
+	ticks := int64(math.MaxInt64)
+	if unit == l.per {
+		ticks = ceil(spent, l.gain)
+	} else if spent/unit < algorithm.Bound/l.per {
+		ticks = ceil(rescaleUp(spent, unit, l.per), l.gain)
+	}
+	if ticks > algorithm.Bound/2/l.tick {
+		ticks = algorithm.Bound / 2 / l.tick
 	}
 	return µs(max(0, ts+ticks*l.tick-now))
 }
 
 // bring moves the stored level, unclamped, from ts to now, in a unit that holds both it and this limit's rate, and
-// in which the given number of tokens stays below 2^52.
-func (l *Level) bring(spent, ts, unit, now, passed, tokens int64) (int64, int64, int64) {
+// in which it and n tokens more stay below 2^52.
+func (l *Level) bring(spent, ts, unit, now, passed, n int64) (int64, int64, int64) {
 	if unit == l.per {
 		spent = l.drain(spent, passed)
 	} else {
-		common := l.common(unit, tokens)
+		common := l.common(unit, spent/unit+2+max(n, 0))
 		gained := min(passed, algorithm.Bound/l.gain) * l.gain
 		if gained/l.per > spent/unit {
 			spent = 0
