@@ -1,0 +1,79 @@
+// Command sluice serves, checks and explains rules. It has flags and listeners only: what it does is in the packages
+// of the module.
+//
+// It exits with 0 if all went well, 1 if the answer is no (a rule file has faults, the server failed), and 2 if it
+// was asked wrongly.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// commands are the command line, as kong reads it.
+type commands struct {
+	Serve  serve  `cmd:"" help:"Limit requests by a rule file, in front of an upstream or of a built-in echo."`
+	Check  check  `cmd:"" help:"Say whether a rule file is valid, and where it is not."`
+	Script script `cmd:"" help:"Print the Lua of an algorithm, as Redis runs it."`
+}
+
+// streams are where a command prints.
+type streams struct{ out, err io.Writer }
+
+// run is the program until ctx ends; it returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	exit := -1 // set by --help
+	parser, err := kong.New(&commands{},
+		kong.Name("sluice"),
+		kong.Description("A rate limiter for services that share one budget."),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(code int) { exit = code }),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(streams{stdout, stderr}),
+	)
+	if err != nil {
+		fmt.Fprintf(stderr, "sluice: %v\n", err)
+		return 2
+	}
+	command, err := parser.Parse(args)
+	switch {
+	case exit >= 0:
+		return exit
+	case err != nil:
+		fmt.Fprintf(stderr, "sluice: %v\nsluice --help says more.\n", err)
+		return 2
+	}
+	err = command.Run()
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, errSaid):
+		return 1
+	}
+	fmt.Fprintln(stderr, err)
+	if _, ok := errors.AsType[misuse](err); ok {
+		return 2
+	}
+	return 1
+}
+
+// misuse is an error of the one who asked.
+type misuse struct{ error }
+
+func (m misuse) Unwrap() error { return m.error }
+
+// errSaid ends a command whose answer is no, and which has printed it.
+var errSaid = errors.New("sluice: no")
