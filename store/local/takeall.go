@@ -30,7 +30,12 @@ func (s *Store) TakeAll(ctx context.Context, asks []sluice.Ask) (sluice.Verdict,
 		kept[i] = &p.next
 	}
 	v := sluice.DecideAll(asks, kept, now, sluice.Local)
-	if v.Allowed {
+	if v.Refused < 0 {
+		for i, a := range asks {
+			if v.Each[i].Charged > 0 || a.Mode == sluice.Settle {
+				b.places[i].changed = a.Strategy
+			}
+		}
 		b.commit(now)
 	}
 	return v, nil
@@ -49,9 +54,9 @@ type place struct {
 	rule     *rule
 	subject  string
 	shardNo  uint64
-	strategy sluice.Strategy // of the last ask on it
 	entry    *entry          // nil: not kept yet
 	overflow bool            // the state is the rule's overflow state
+	changed  sluice.Strategy // of the last ask that wrote it
 	old      algorithm.State
 	next     algorithm.State // as the asks leave it
 }
@@ -72,7 +77,6 @@ func (s *Store) open(asks []sluice.Ask, now int64) *batch {
 			distinct = append(distinct, &place{rule: r, subject: subject, shardNo: s.shardNo(subject)})
 		}
 		b.places[i] = distinct[at]
-		b.places[i].strategy = a.Strategy
 	}
 	slices.SortFunc(distinct, func(p, q *place) int {
 		return cmp.Or(cmp.Compare(p.rule.no, q.rule.no), cmp.Compare(p.shardNo, q.shardNo))
@@ -112,7 +116,7 @@ func (b *batch) commit(now int64) {
 			p.rule.overflow = p.next
 			b.store.overflows.Add(1)
 		} else {
-			_, left := p.strategy.Take(p.next, now, 0)
+			_, left := p.changed.Take(p.next, now, 0)
 			b.store.put(p.shard(), p.subject, p.entry, p.next, now+left.ResetAfter.Microseconds())
 		}
 		p.old = p.next // a place that several asks share is kept once
