@@ -52,6 +52,8 @@ type walk struct {
 	limit      algorithm.Limit
 	strategy   algorithm.Strategy // of the call to come
 	charges    []Call
+	latest     int64 // the latest now of the calls made
+	wrote      int64 // the now of the last call that changed the state
 }
 
 // newWalk starts a history of a key never seen, under one limit and up to edits-1 edits of it.
@@ -64,7 +66,6 @@ func newWalk(src source, build New, edits int64) *walk {
 		w.limits, w.strategies = append(w.limits, l), append(w.strategies, st)
 	}
 	w.limit, w.strategy = l, st
-	const base = 1_700_000_000_000_000
 	w.now = oneOf(src, base, base+src.below(2*period(l)), base+spread(src, 50), spread(src, 51))
 	return w
 }
@@ -84,16 +85,20 @@ func (w *walk) next() Step {
 }
 
 // run makes a call and keeps its state.
-func (w *walk) run(s Step) algorithm.Decision {
+func (w *walk) run(s Step) (d algorithm.Decision) {
+	before := w.state
 	if s.Adjust {
 		w.state = s.Strategy.Adjust(w.state, s.Now, s.N, s.At)
-		return algorithm.Decision{}
+	} else {
+		w.state, d = s.Strategy.Take(w.state, s.Now, s.N)
 	}
-	next, d := s.Strategy.Take(w.state, s.Now, s.N)
-	w.state = next
 	if d.Charged > 0 {
 		w.charges = append(w.charges, Call{Now: s.Now, N: d.Charged})
 	}
+	if w.state != before {
+		w.wrote = s.Now
+	}
+	w.latest = max(w.latest, s.Now)
 	return d
 }
 

@@ -1,6 +1,7 @@
 package algorithmtest
 
 import (
+	"flag"
 	"testing"
 
 	"github.com/sluice-go/sluice/algorithm"
@@ -9,7 +10,14 @@ import (
 
 // Invariants checks the contract of [algorithm.Strategy], each line as a property of random histories, and what the
 // algorithm promises over time. Every property is a subtest and logs how many cases it tried.
+//
+// Each property runs 1000 histories; the flag -rapid.checks sets another number.
 func Invariants(t *testing.T, build New, law Law) {
+	checks := flag.Lookup("rapid.checks")
+	if checks.Value.String() == checks.DefValue {
+		_ = checks.Value.Set("1000")
+		t.Cleanup(func() { _ = checks.Value.Set(checks.DefValue) })
+	}
 	for _, p := range properties() {
 		t.Run(p.name, func(t *testing.T) {
 			t.Logf("%d cases", p.check(t, build, law))

@@ -77,6 +77,8 @@ func fit(build New, l algorithm.Limit) (algorithm.Limit, algorithm.Strategy) {
 		switch {
 		case err == nil:
 			return l, st
+		case l.Count >= algorithm.Bound:
+			l.Count = algorithm.Bound - 1
 		case l.Burst > 1:
 			l.Burst /= 2
 		case l.Count > 1 && l.Burst == 0:

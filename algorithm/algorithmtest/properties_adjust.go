@@ -17,23 +17,26 @@ func givingBack(c *cases) {
 		}
 		back := p.st.Adjust(next, p.now, -n, p.now)
 		later := clampTime(p.now + oneOf(p.src, 0, p.src.below(period(p.limit)+1), spread(p.src, 50)))
+		slack := int64(0)
+		if len(p.walk.limits) > 1 {
+			slack = 1 // a verdict on what another limit wrote is rounded down by less than a unit
+		}
+		was, is := p.take(p.s, later, 0), p.take(back, later, 0)
+		if is.Remaining > was.Remaining+slack {
+			p.fail("Take(%d) given back keeps %v: at %d µs %d remain: want at most %d", n, back, later, is.Remaining, was.Remaining)
+		}
 		for _, m := range []int64{0, 1, p.cost()} {
 			was, is := p.take(p.s, later, m), p.take(back, later, m)
-			if is.Allowed && !was.Allowed || is.Remaining > was.Remaining {
+			if is.Allowed && !p.take(p.s, later, max(0, m-slack)).Allowed {
 				p.fail("Take(%d) given back keeps %v: Take(%d) at %d µs was %+v, is %+v", n, back, m, later, was, is)
 			}
-			if len(p.walk.limits) == 1 && is != was {
+			if slack == 0 && p.now >= p.walk.latest && is != was {
 				p.fail("Take(%d) given back keeps %v: Take(%d) at %d µs is %+v: want %+v", n, back, m, later, is, was)
 			}
 		}
 		empty := p.st.Adjust(p.s, p.now, math.MinInt64, p.now)
 		if got := p.take(empty, p.now, 0); got.Remaining > got.Limit {
 			p.fail("Adjust(-2^63) keeps %v: %+v", empty, got)
-		}
-		for i, word := range empty[:2] {
-			if word < 0 && p.s[i] >= 0 {
-				p.fail("Adjust(-2^63) keeps %v: word %d is below zero", empty, i+1)
-			}
 		}
 		if p.law.Window {
 			return
@@ -46,10 +49,10 @@ func givingBack(c *cases) {
 
 // Contract 5: a window that has ended gets nothing back.
 func endedWindow(c *cases) {
+	if !c.law.Window {
+		return // does not apply: 0 cases
+	}
 	c.points(edited, func(p point) {
-		if !p.law.Window {
-			return
-		}
 		size := period(p.limit)
 		at := p.now - p.now%size - 1 - p.src.below(size)
 		got := p.st.Adjust(p.s, p.now, -p.cost(), at)

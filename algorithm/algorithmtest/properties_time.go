@@ -1,6 +1,10 @@
 package algorithmtest
 
-import "github.com/sluice-go/sluice/algorithm"
+import (
+	"time"
+
+	"github.com/sluice-go/sluice/algorithm"
+)
 
 // Contract 1: over any time no more passes than the limit promises, net of what is given back, plus what is owed.
 func withinBound(c *cases) {
@@ -46,7 +50,7 @@ func withinBound(c *cases) {
 // Contract 2: no drift. Every field of every decision is that of a model on integers of any size.
 func asModel(c *cases) {
 	if c.law.Model == nil {
-		return
+		return // does not apply: 0 cases
 	}
 	w := newWalk(c.src, c.build, oneLimit)
 	m := c.law.Model(w.limit)
@@ -73,7 +77,7 @@ func clockBack(c *cases) {
 	w := newWalk(c.src, c.build, oneLimit)
 	st := w.strategy
 	var stepping, standing algorithm.State
-	latest, admitted, most := w.now, 0, 0
+	latest, admitted, most := int64(0), 0, 0
 	for range 40 {
 		w.state = stepping
 		w.now = w.drawNow()
@@ -97,13 +101,19 @@ func clockBack(c *cases) {
 func editedLimits(c *cases) {
 	large, small := drawOrdered(c.src, c.build)
 	*c.tried++
-	both, end := saturate(c.src, []algorithm.Strategy{large, small}, 400)
-	for i := range both {
+	start := base + c.src.below(period(large.Limit()))
+	start -= start % 1_000_000 // a tick of both
+	both := saturate(start, algorithm.Bound, large, small)
+	if len(both) == 0 {
+		c.Fatalf("%v and %v together admit nothing", large.Limit(), small.Limit())
+	}
+	for i := len(both) - 1; i >= 0; i -= 1 + int(c.src.below(16)) {
 		if err := c.law.Bound(large.Limit(), both[:i+1]); err != nil {
 			c.Fatalf("%v and %v together: %v", large.Limit(), small.Limit(), err)
 		}
 	}
-	alone := saturateUntil([]algorithm.Strategy{small}, both[0].Now, end)
+	end := both[len(both)-1].Now // at this instant, more might have passed
+	alone := saturate(start, end, small)
 	if len(both) < len(alone)-len(alone)/50-1 {
 		c.Fatalf("%v and %v together admit %d until %d µs, the smaller alone %d", large.Limit(), small.Limit(), len(both), end, len(alone))
 	}
@@ -130,34 +140,23 @@ func drawOrdered(src source, build New) (large, small algorithm.Strategy) {
 	return large, small
 }
 
-// saturate asks for one unit by each strategy in turn, whenever any of them would pass, until so many have passed.
-func saturate(src source, sts []algorithm.Strategy, most int) (admitted []Call, end int64) {
-	start := int64(1_700_000_000_000_000) + src.below(period(sts[0].Limit()))
-	return saturation(sts, start, func(n int, _ int64) bool { return n < most })
-}
-
-func saturateUntil(sts []algorithm.Strategy, start, end int64) []Call {
-	admitted, _ := saturation(sts, start, func(_ int, now int64) bool { return now <= end })
-	return admitted
-}
-
-func saturation(sts []algorithm.Strategy, now int64, more func(admitted int, now int64) bool) (admitted []Call, end int64) {
+// saturate asks for one unit by each strategy in turn, whenever any of them would pass, until a time or until as many
+// have passed as a property needs.
+func saturate(now, end int64, sts ...algorithm.Strategy) (admitted []Call) {
 	var s algorithm.State
-	for turn := 0; more(len(admitted), now) && now < algorithm.Bound; {
+	for turn := 0; now < end && len(admitted) < 200 && turn < 10_000; {
 		wait := algorithm.Never
 		for range sts {
-			st := sts[turn%len(sts)]
-			next, d := st.Take(s, now, 1)
+			next, d := sts[turn%len(sts)].Take(s, now, 1)
 			turn++
 			if d.Allowed {
 				s, wait = next, 0
 				admitted = append(admitted, Call{Now: now, N: 1})
-				end = now
 				break
 			}
-			wait = min(wait, d.RetryAfter)
+			wait = min(wait, max(d.RetryAfter, time.Microsecond))
 		}
 		now += micros(wait)
 	}
-	return admitted, end
+	return admitted
 }

@@ -45,7 +45,7 @@ local function adjust(s, now, n, at, p)
   local burst, min, max = p[3], math.min, math.max
   local words, _, reset, bring = level(p)
   local queued, owed, ts, unit = words(s, now)
-  queued, ts, unit = bring(queued, ts, unit, now, max(n, 2 * burst - floor(queued / unit) - 2))
+  queued, ts, unit = bring(queued, ts, unit, now, max(min(n, 2 * burst), 2 * burst - floor(queued / unit) - 2))
   if n < 0 then
     queued = max(0, queued - min(-n, floor(queued / unit) + 1) * unit)
   elseif n > 0 and floor(queued / unit) < 2 * burst then

@@ -45,7 +45,7 @@ local function adjust(s, now, n, at, p)
   local burst, min, max = p[3], math.min, math.max
   local words, _, reset, bring = level(p)
   local spent, owed, ts, unit = words(s, now)
-  spent, ts, unit = bring(spent, ts, unit, now, max(n, 2 * burst - floor(spent / unit) - 2))
+  spent, ts, unit = bring(spent, ts, unit, now, max(min(n, 2 * burst), 2 * burst - floor(spent / unit) - 2))
   if n < 0 then
     spent = max(0, spent - min(-n, floor(spent / unit) + 1) * unit)
   elseif n > 0 and floor(spent / unit) < 2 * burst then

@@ -103,7 +103,7 @@ func (l *Level) Take(s *algorithm.State, d *algorithm.Decision, now, n int64) in
 
 	spent, ts, unit = l.bring(spent, ts, unit, now, passed, n)
 	spent += n * unit
-	owed = owed && spent > l.burst*unit
+	owed = owed && spent > times(l.burst, unit)
 	d.Allowed, d.Charged = true, n
 	if held = l.held(spent, owed, unit); held < full {
 		d.Remaining = (full - held) / l.per
@@ -122,17 +122,26 @@ func (l *Level) Delay(before int64) time.Duration { return µs(ceil(before, l.ga
 func (l *Level) Adjust(s algorithm.State, now, n int64) algorithm.State {
 	spent, owed, ts, unit := l.words(&s, now)
 	n = min(max(n, -algorithm.Bound), algorithm.Bound)
-	spent, ts, unit = l.bring(spent, ts, unit, now, l.passed(ts, now), max(n, 2*l.burst-spent/unit-2))
+	most := 2 * l.burst
+	spent, ts, unit = l.bring(spent, ts, unit, now, l.passed(ts, now), max(min(n, most), most-spent/unit-2))
 	if n < 0 {
 		spent = max(0, spent-min(-n, spent/unit+1)*unit)
-	} else if spent/unit < 2*l.burst && n > 0 {
-		spent = min(spent+min(n, 2*l.burst)*unit, 2*l.burst*unit, algorithm.Bound)
+	} else if spent/unit < most && n > 0 {
+		spent = min(spent+times(min(n, most), unit), times(most, unit))
 		owed = true
 	}
 	if spent == 0 {
 		return algorithm.State{}
 	}
-	return state(spent, owed && spent > l.burst*unit, ts, unit)
+	return state(spent, owed && spent > times(l.burst, unit), ts, unit)
+}
+
+// times is tokens·unit, or 2^52 where that is less.
+func times(tokens, unit int64) int64 {
+	if tokens > algorithm.Bound/unit {
+		return algorithm.Bound
+	}
+	return tokens * unit
 }
 
 // words reads a state; a key never seen starts empty on the tick that is running.
@@ -218,8 +227,8 @@ func (l *Level) bring(spent, ts, unit, now, passed, n int64) (int64, int64, int6
 	} else {
 		common := l.common(unit, spent/unit+2+max(n, 0))
 		gained := min(passed, algorithm.Bound/l.gain) * l.gain
-		if gained/l.per > spent/unit {
-			spent = 0
+		if gained/l.per > spent/unit || spent/unit < algorithm.Bound/l.per && l.drain(rescaleUp(spent, unit, l.per), passed) == 0 {
+			spent = 0 // also where what is left is only what rounding added
 		} else {
 			spent = max(0, rescaleUp(spent, unit, common)-rescaleDown(gained, l.per, common))
 		}
@@ -254,11 +263,14 @@ func (l *Level) common(unit, tokens int64) int64 {
 // half is the largest divisor that leaves room for a product below 2^52.
 const half = 1 << 26
 
-// rescaleUp is ceil(x·to/from) without a product above 2^52: exact where from divides to or is at most 2^26, else
+// rescaleUp is ceil(x·to/from) without a product above 2^52: exact where one divides the other or from is at most 2^26, else
 // up to 2^-25 of a token more.
 func rescaleUp(x, from, to int64) int64 {
 	if to%from == 0 {
 		return x * (to / from)
+	}
+	if from%to == 0 {
+		return ceil(x, from/to)
 	}
 	whole, part := x/from, x%from
 	s := ceil(from, half)
@@ -270,6 +282,9 @@ func rescaleUp(x, from, to int64) int64 {
 func rescaleDown(x, from, to int64) int64 {
 	if to%from == 0 {
 		return x * (to / from)
+	}
+	if from%to == 0 {
+		return x / (from / to)
 	}
 	whole, part := x/from, x%from
 	s := ceil(from, half)

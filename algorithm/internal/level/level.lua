@@ -10,6 +10,7 @@ local function level(p)
 
   local function rescale_up(x, from, to) -- ceil(x * to / from) without a product above 2^52
     if to % from == 0 then return x * (to / from) end
+    if from % to == 0 then return ceil(x / (from / to)) end
     local whole, part, s = floor(x / from), x % from, ceil(from / 67108864)
     part, from = ceil(part / s), floor(from / s)
     return whole * to + part * floor(to / from) + ceil(part * (to % from) / from)
@@ -17,6 +18,7 @@ local function level(p)
 
   local function rescale_down(x, from, to) -- floor(x * to / from), likewise
     if to % from == 0 then return x * (to / from) end
+    if from % to == 0 then return floor(x / (from / to)) end
     local whole, part, s = floor(x / from), x % from, ceil(from / 67108864)
     part, from = floor(part / s), ceil(from / s)
     return whole * to + part * floor(to / from) + floor(part * (to % from) / from)
@@ -53,7 +55,7 @@ local function level(p)
     if spent == 0 then return 0 end
     local most = floor(2251799813685248 / tick)
     local ticks = most
-    if floor(spent / unit) < floor(4503599627370496 / per) then
+    if unit == per or floor(spent / unit) < floor(4503599627370496 / per) then
       if unit ~= per then spent = rescale_up(spent, unit, per) end
       ticks = min(most, ceil(spent / gain))
     end
@@ -67,8 +69,9 @@ local function level(p)
     else
       local u = common(unit, floor(spent / unit) + 2 + max(n, 0))
       local gained = min(passed, floor(4503599627370496 / gain)) * gain
-      if floor(gained / per) > floor(spent / unit) then
-        spent = 0
+      if floor(gained / per) > floor(spent / unit)
+        or floor(spent / unit) < floor(4503599627370496 / per) and passed >= ceil(rescale_up(spent, unit, per) / gain) then
+        spent = 0 -- also where what is left is only what rounding added
       else
         spent = max(0, rescale_up(spent, unit, u) - rescale_down(gained, per, u))
       end
