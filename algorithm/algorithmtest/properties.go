@@ -2,7 +2,6 @@ package algorithmtest
 
 import (
 	"math"
-	"math/big"
 
 	"github.com/sluice-go/sluice/algorithm"
 )
