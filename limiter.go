@@ -41,7 +41,7 @@ func (l *Limiter) Allow(ctx context.Context, subject string) (Decision, error) {
 // AllowN charges n units, all or none. n = 0 is allowed and charges nothing; n < 0 is ErrCost; n above the burst is
 // denied with RetryAfter Never.
 func (l *Limiter) AllowN(ctx context.Context, subject string, n int64) (Decision, error) {
-	return l.store.Take(ctx, l.Ask(subject, n))
+	return l.store.Take(ctx, Ask{Strategy: l.strategy, Key: Key{l.rule, subject}, N: n})
 }
 
 // Peek answers whether n units would pass now and charges nothing: Remaining and ResetAfter as they stand.

@@ -51,7 +51,7 @@ func TestServerTime(t *testing.T) {
 	for _, work := range []struct {
 		name  string
 		limit sluice.Limit
-	}{{"allowed", fast}, {"denied", slow}} {
+	}{{"denied", slow}, {"allowed", fast}} {
 		ours := limiters(work.limit)
 		names := []string{"token bucket", "leaky bucket", "fixed window", "sliding window"}
 		took := map[string][]float64{}

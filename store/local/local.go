@@ -19,7 +19,7 @@ import (
 
 // Options are the choices of a Store. The zero Options are good for most programs.
 type Options struct {
-	Clock   func() time.Time // nil: time.Now. Called on every decision, from many goroutines
+	Clock   func() time.Time // nil: the system's. Called on every decision, from many goroutines
 	MaxKeys int              // most keys kept; 0: 1<<20. See Store
 }
 
@@ -33,7 +33,7 @@ const DefaultMaxKeys = 1 << 20
 // has passed, a few with each call. When MaxKeys are kept, subjects that are not among them share one state per rule
 // and algorithm, until there is room again: [Store.Overflows] counts their decisions.
 type Store struct {
-	clock     func() time.Time
+	clock     clock
 	maxKeys   int64
 	seed      maphash.Seed
 	keys      atomic.Int64 // entries of all rules
@@ -73,13 +73,10 @@ type entry struct {
 
 // New returns an empty store.
 func New(o Options) *Store {
-	if o.Clock == nil {
-		o.Clock = time.Now
-	}
 	if o.MaxKeys <= 0 {
 		o.MaxKeys = DefaultMaxKeys
 	}
-	s := &Store{clock: o.Clock, maxKeys: int64(o.MaxKeys), seed: maphash.MakeSeed()}
+	s := &Store{clock: newClock(o.Clock), maxKeys: int64(o.MaxKeys), seed: maphash.MakeSeed()}
 	s.rules.Store(new([]*rule))
 	return s
 }
@@ -93,7 +90,7 @@ func (s *Store) Take(ctx context.Context, a sluice.Ask) (d sluice.Decision, err 
 	if ctx.Err() != nil {
 		return d, over(ctx)
 	}
-	now := algorithm.Clock(s.clock())
+	now := s.clock.now()
 	s.sweep(now)
 
 	r := s.rule(&a)

@@ -16,6 +16,7 @@ func (s *Store) sweep(now int64) {
 	if !s.sweepAt.CompareAndSwap(due, now+step) {
 		return // another call does it
 	}
+	s.clock.follow()
 	n := int64(1)
 	if due != 0 && now > due {
 		n = min(shards, (now-due)/step+1)

@@ -20,7 +20,7 @@ func (s *Store) TakeAll(ctx context.Context, asks []sluice.Ask) (sluice.Verdict,
 	if len(asks) == 0 {
 		return sluice.Sum(nil), nil
 	}
-	now := algorithm.Clock(s.clock())
+	now := s.clock.now()
 	s.sweep(now)
 
 	b := s.open(asks, now)

@@ -1,10 +1,11 @@
 -- One charge: the form that nearly every decision takes. The algorithm's file stands before it.
 -- KEYS[1]  the state.  ARGV: now in µs, or '' for the server's clock; n; the strategy's parameters.
 -- Reply: {seconds, µs, charged, three words as they were}; charged is '-1' where the words are unusable.
-local call, key, n, t = redis.call, KEYS[1], tonumber(ARGV[2]), ARGV[1]
-if t == '' then t = call('TIME') else t = { '0', t } end
+local call, key, clock, t = redis.call, KEYS[1], ARGV[1], nil
+if clock == '' then t = call('TIME') else t = { '0', clock } end
 local now = t[1] * 1000000 + t[2]
-local p = { tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]) }
+local n = ARGV[2] == '1' and 1 or tonumber(ARGV[2]) -- most often 1: no parsing
+local p = { tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5] and tonumber(ARGV[5]), ARGV[6] and tonumber(ARGV[6]) }
 for i = 7, #ARGV do p[i - 2] = tonumber(ARGV[i]) end
 
 local w = call('HMGET', key, word1, word2, word3)
@@ -37,7 +38,7 @@ if kept then
       call('HSET', key, word1, format('%.0f', kept[1]), word2, format('%.0f', kept[2]), word3, format('%.0f', kept[3]))
     end
     reset = math.ceil(reset / 1000)
-    if ARGV[1] ~= '' then reset = reset + 60000 end -- a caller's clock that lags must not find a fresh state
+    if clock ~= '' then reset = reset + 60000 end -- a caller's clock that lags must not find a fresh state
     call('PEXPIRE', key, format('%.0f', reset > 0 and reset or 1))
   end
 end

@@ -1,0 +1,37 @@
+package local
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/sluice-go/sluice/algorithm"
+)
+
+// clock tells µs since the Unix epoch. The system's clock is read as a monotonic time, which costs half as much, plus
+// an offset that follows the wall clock at every sweep.
+type clock struct {
+	given  func() time.Time // nil: the system's
+	start  time.Time
+	offset *atomic.Int64 // wall time less monotonic time since start, µs
+}
+
+func newClock(given func() time.Time) clock {
+	c := clock{given: given, start: time.Now(), offset: new(atomic.Int64)}
+	c.follow()
+	return c
+}
+
+func (c *clock) now() int64 {
+	if c.given != nil {
+		return algorithm.Clock(c.given())
+	}
+	return c.offset.Load() + int64(time.Since(c.start)/time.Microsecond)
+}
+
+// follow takes over a step of the wall clock. Steps back are harmless: strategies act as if no time had passed.
+func (c *clock) follow() {
+	if c.given == nil {
+		now := time.Now()
+		c.offset.Store(algorithm.Clock(now) - int64(now.Sub(c.start)/time.Microsecond))
+	}
+}
