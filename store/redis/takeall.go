@@ -71,7 +71,7 @@ func (s *Store) takeAny(ctx context.Context, asks []sluice.Ask) (sluice.Verdict,
 	for _, a := range asks {
 		script, params := a.Strategy.Lua()
 		n := min(max(a.N, -algorithm.Bound), algorithm.Bound)
-		at := min(max(a.At, 0), algorithm.Bound-1)
+		at := min(max(a.At, -algorithm.Bound), algorithm.Bound)
 		args = append(args, slices.Index(algorithms, script)+1, int(a.Mode), n, at, len(params))
 		for _, p := range params {
 			args = append(args, p)

@@ -1,0 +1,13 @@
+package redis
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/sluice-go/sluice/internal/redistest"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(redistest.Tests{M: m}, goleak.IgnoreAnyFunction(redistest.ProcessGoroutine))
+}
