@@ -29,6 +29,8 @@ func classify(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, sluice.ErrUnavailable): // ours already
+		return err
 	case errors.As(err, &server):
 		if strings.Contains(server.Error(), "WRONGTYPE") {
 			return fmt.Errorf("%w: %v", sluice.ErrState, err)

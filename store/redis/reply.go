@@ -87,6 +87,14 @@ func (r *reader) ask(key string, script *algorithm.Script) (charged int64, s alg
 	return charged, s
 }
 
+// end tells of elements that nobody asked for, and of the first fault.
+func (r *reader) end() error {
+	if r.err == nil && len(r.items) > 0 {
+		r.err = fmt.Errorf("%w: reply is %d elements too long", sluice.ErrState, len(r.items))
+	}
+	return r.err
+}
+
 // words writes the words of a state that is unusable.
 func (r *reader) words(script *algorithm.Script) string {
 	text := ""
@@ -103,8 +111,8 @@ func (s *Store) readOne(a *sluice.Ask, script *algorithm.Script, reply any) (slu
 	r := newReader(reply)
 	now := r.now()
 	charged, state := r.ask(a.Key.Rule, script)
-	if r.err != nil {
-		return sluice.Decision{}, r.err
+	if err := r.end(); err != nil {
+		return sluice.Decision{}, err
 	}
 	_, d := a.Strategy.Take(state, now, a.N)
 	if d.Charged != charged {
@@ -131,8 +139,8 @@ func readAny(asks []sluice.Ask, keys []string, reply any) (sluice.Verdict, error
 		}
 		kept[i] = open[keys[i]]
 	}
-	if r.err != nil {
-		return sluice.Verdict{}, r.err
+	if err := r.end(); err != nil {
+		return sluice.Verdict{}, err
 	}
 	v := sluice.DecideAll(asks, kept, now, sluice.Shared)
 	if int64(v.Refused+1) != refused {
