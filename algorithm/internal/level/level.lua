@@ -1,11 +1,10 @@
--- The rare paths of a level, the twin of level.go: a state that another limit wrote, or that includes a debt, or that
--- is adjusted. They are made on demand, so that the usual decision pays for none of them.
+-- A level in full, the twin of level.go: also for a state that another limit wrote, or that includes a debt, and to
+-- adjust one. It is made on demand, so that the usual decision, in the algorithm's own file, pays for none of it.
 -- words: the level at ts in units (negative: it includes a debt), ts, units per token.
 -- p[1] units per token, p[2] units regained per tick, p[3] burst in tokens, p[4] µs per tick (1 if left out)
-local floor, ceil = math.floor, math.ceil
 
-local function level(p)
-  local min, max = math.min, math.max
+local function level(p) -- take and adjust under these parameters
+  local floor, ceil, min, max = math.floor, math.ceil, math.min, math.max
   local per, gain, burst, tick = p[1], p[2], p[3], p[4] or 1
 
   local function rescale_up(x, from, to) -- ceil(x * to / from) without a product above 2^52
@@ -81,5 +80,34 @@ local function level(p)
     return spent, ts + passed * tick, unit
   end
 
-  return words, held, reset, bring
+  local function take(s, now, n)
+    local spent, owed, ts, unit = words(s, now)
+    local full, passed = burst * per, now > ts and floor((now - ts) / tick) or 0
+    local before = max(0, held(spent, owed, unit) - passed * gain)
+    if n == 0 or n < 0 or n > burst or before + n * per > full then
+      return n == 0, nil, 0, max(0, floor((full - before) / per))
+    end
+    spent, ts, unit = bring(spent, ts, unit, now, n)
+    spent = spent + n * unit
+    owed = owed and spent > burst * unit
+    return true, { owed and -spent or spent, ts, unit }, reset(spent, ts, unit, now),
+      max(0, floor((full - held(spent, owed, unit)) / per))
+  end
+
+  local function adjust(s, now, n)
+    local spent, owed, ts, unit = words(s, now)
+    local most = 2 * burst
+    spent, ts, unit = bring(spent, ts, unit, now, max(min(n, most), most - floor(spent / unit) - 2))
+    if n < 0 then
+      spent = max(0, spent - min(-n, floor(spent / unit) + 1) * unit)
+    elseif n > 0 and floor(spent / unit) < most then
+      spent = min(spent + min(n, most) * unit, most * unit, 4503599627370496)
+      owed = true
+    end
+    if spent == 0 then return { 0, 0, 0 }, 0 end
+    owed = owed and spent > burst * unit
+    return { owed and -spent or spent, ts, unit }, reset(spent, ts, unit, now)
+  end
+
+  return take, adjust
 end
