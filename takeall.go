@@ -1,6 +1,7 @@
 package sluice
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -109,8 +110,10 @@ func giveBack(ctx context.Context, s Store, asks []Ask, each []Decision) {
 		switch undo.Mode {
 		case Charge, UpTo:
 			undo.N, undo.At = -each[i].Charged, each[i].At
-		case Settle:
-			undo.N = -undo.N
+		case Settle: // no more than it can have done: give back what was spent, or owe up to one burst
+			l := undo.Strategy.Limit()
+			burst := cmp.Or(l.Burst, l.Count)
+			undo.N = -min(max(undo.N, -2*burst), burst)
 		case Peek, Reset:
 			continue
 		}

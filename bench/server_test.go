@@ -67,7 +67,7 @@ func TestServerTime(t *testing.T) {
 		theirs := redis_rate.Limit{Rate: int(work.limit.Count), Burst: int(work.limit.Burst), Period: work.limit.Period}
 		for range rounds {
 			measure("redis_rate", func() {
-				if _, err := peer.Allow(ctx, "k", theirs); err != nil {
+				if _, err := peer.Allow(ctx, "k "+work.name, theirs); err != nil {
 					t.Fatal(err)
 				}
 			})

@@ -28,7 +28,7 @@ func setDraft(h http.Header, asks []sluice.Ask, v sluice.Verdict) {
 	quotas, states := make([]byte, 0, 96), make([]byte, 0, 96)
 	for i, a := range asks {
 		quotas = appendQuota(quotas, a.Key.Rule, a.Strategy.Limit())
-		if v.Refused < 0 || i <= v.Refused {
+		if i < len(v.Each) && (v.Refused < 0 || i <= v.Refused) {
 			states = appendState(states, a.Key.Rule, v.Each[i].Remaining, wait(v.Each[i]))
 		}
 	}
@@ -39,7 +39,7 @@ func setDraft(h http.Header, asks []sluice.Ask, v sluice.Verdict) {
 // setXRateLimit shows the limit that binds: the one that refused, else the one with the least remaining.
 func setXRateLimit(h http.Header, v sluice.Verdict) {
 	binds := v.Decision
-	if v.Refused >= 0 {
+	if v.Refused >= 0 && v.Refused < len(v.Each) {
 		binds = v.Each[v.Refused]
 	} else {
 		for _, d := range v.Each {

@@ -114,7 +114,8 @@ func strictest(rules []*policy.Rule) policy.OnOutage {
 }
 
 func (m *Middleware) deny(w http.ResponseWriter, r *http.Request, v sluice.Verdict, rules []*policy.Rule, asks []sluice.Ask) {
-	as := refusing(rules, v.Refused).Denial
+	refused := min(max(v.Refused, 0), len(asks)-1) // a foreign store may name none
+	as := refusing(rules, refused).Denial
 	setRefusal(w.Header(), v.Decision)
 	if m.o.OnDeny != nil {
 		own := &watched{ResponseWriter: w, status: statusOf(as)}
@@ -123,7 +124,7 @@ func (m *Middleware) deny(w http.ResponseWriter, r *http.Request, v sluice.Verdi
 			return
 		}
 	}
-	writeDenial(w, as, asks[v.Refused].Key.Rule)
+	writeDenial(w, as, asks[refused].Key.Rule)
 }
 
 // refusing returns the rule that ask number refused belongs to: asks are those of the rules in their order.

@@ -12,7 +12,7 @@ import (
 type clock struct {
 	given  func() time.Time // nil: the system's
 	start  time.Time
-	offset *atomic.Int64 // wall time less monotonic time since start, µs
+	offset *atomic.Int64 // wall time less monotonic time since start, ns: in µs it would jitter by one
 }
 
 func newClock(given func() time.Time) clock {
@@ -25,13 +25,14 @@ func (c *clock) now() int64 {
 	if c.given != nil {
 		return algorithm.Clock(c.given())
 	}
-	return c.offset.Load() + int64(time.Since(c.start)/time.Microsecond)
+	return (c.offset.Load() + int64(time.Since(c.start))) / int64(time.Microsecond)
 }
 
 // follow takes over a step of the wall clock. Steps back are harmless: strategies act as if no time had passed.
 func (c *clock) follow() {
 	if c.given == nil {
 		now := time.Now()
-		c.offset.Store(algorithm.Clock(now) - int64(now.Sub(c.start)/time.Microsecond))
+		wall := algorithm.Clock(now)*int64(time.Microsecond) + int64(now.Nanosecond())%int64(time.Microsecond)
+		c.offset.Store(wall - int64(now.Sub(c.start)))
 	}
 }

@@ -31,12 +31,13 @@ const DefaultMaxKeys = 1 << 20
 //
 // Memory is bounded by MaxKeys, and no eviction hands anyone a fresh burst: a key is dropped only once its ResetAfter
 // has passed, a few with each call. When MaxKeys are kept, subjects that are not among them share one state per rule
-// and algorithm, until there is room again: [Store.Overflows] counts their decisions.
+// and algorithm, until there is room again: [Store.Overflows] counts their decisions. As long as that state lasts, a
+// subject that finds room starts from a copy of it, since it may have been charged there.
 type Store struct {
 	clock     clock
 	maxKeys   int64
 	seed      maphash.Seed
-	keys      atomic.Int64 // entries of all rules
+	keys      atomic.Int64 // entries of all rules, and room claimed for more
 	overflows atomic.Int64 // decisions on an overflow state
 	rules     atomic.Pointer[[]*rule]
 	adding    sync.Mutex // serializes writers of rules
@@ -54,6 +55,18 @@ type rule struct {
 	shards   [shards]shard
 	mu       sync.Mutex
 	overflow algorithm.State // of all subjects that found no room
+	ends     atomic.Int64    // µs: when the overflow state is as good as none
+}
+
+// unseen is the state of a subject that has none of its own, with its shard locked: a copy of the overflow state while
+// that lasts, since the subject may have been charged there.
+func (r *rule) unseen(now int64) (s algorithm.State) {
+	if now < r.ends.Load() {
+		r.mu.Lock()
+		s = r.overflow
+		r.mu.Unlock()
+	}
+	return s
 }
 
 // shards is how many parts a rule's keys are kept in, each with a lock of its own.
@@ -98,13 +111,16 @@ func (s *Store) Take(ctx context.Context, a sluice.Ask) (d sluice.Decision, err 
 	sh := &r.shards[s.shardNo(subject)]
 	sh.mu.Lock()
 	e := sh.entries[subject]
-	if e == nil && s.full(sh, now) {
-		sh.mu.Unlock()
-		return s.takeOverflow(r, &a, now), nil
-	}
 	var old, next algorithm.State
-	if e != nil {
+	switch {
+	case e != nil:
 		old = e.state
+	case s.room(sh, now):
+		old = r.unseen(now)
+	default: // still locked, lest another call of the subject finds room meanwhile
+		d = s.takeOverflow(r, &a, now)
+		sh.mu.Unlock()
+		return d, nil
 	}
 	if a.Mode == sluice.Charge { // what Decide does, without the copies
 		next, d = a.Strategy.Take(old, now, a.N)
@@ -112,7 +128,9 @@ func (s *Store) Take(ctx context.Context, a sluice.Ask) (d sluice.Decision, err 
 		next, d = a.Decide(old, now)
 	}
 	if next != old {
-		s.put(sh, subject, e, next, now+d.ResetAfter.Microseconds())
+		s.put(r, sh, subject, e, next, now, d.ResetAfter)
+	} else if e == nil {
+		s.keys.Add(-1)
 	}
 	sh.mu.Unlock()
 	d.Source = sluice.Local
@@ -131,8 +149,8 @@ func over(ctx context.Context) error {
 func (s *Store) takeOverflow(r *rule, a *sluice.Ask, now int64) sluice.Decision {
 	r.mu.Lock()
 	next, d := a.Decide(r.overflow, now)
-	if a.Mode != sluice.Reset { // one subject's reset must not free the others
-		r.overflow = next
+	if next != r.overflow && a.Mode != sluice.Reset { // one subject's reset must not free the others
+		r.keep(next, now, d.ResetAfter)
 	}
 	r.mu.Unlock()
 	s.overflows.Add(1)
@@ -140,14 +158,32 @@ func (s *Store) takeOverflow(r *rule, a *sluice.Ask, now int64) sluice.Decision 
 	return d
 }
 
-// put keeps next as the subject's state, with sh locked. e is what is kept of it so far, or nil.
-func (s *Store) put(sh *shard, subject string, e *entry, next algorithm.State, expires int64) {
+// keep makes next the overflow state, with r locked.
+func (r *rule) keep(next algorithm.State, now int64, resetAfter time.Duration) {
+	r.overflow = next
+	r.ends.Store(now + resetAfter.Microseconds())
+}
+
+// room claims room for one key more, looking for some in a locked shard if need be.
+func (s *Store) room(sh *shard, now int64) bool {
+	if s.claim() {
+		return true
+	}
+	s.makeRoom(sh, now)
+	return s.claim()
+}
+
+// put keeps next as the subject's state, with sh locked. e is what is kept of it so far; where that is nil, room was
+// claimed. A zero state is kept only as long as an unseen subject's would not be zero.
+func (s *Store) put(r *rule, sh *shard, subject string, e *entry, next algorithm.State, now int64, resetAfter time.Duration) {
+	expires := now + resetAfter.Microseconds()
+	if next == (algorithm.State{}) {
+		expires = r.ends.Load()
+	}
 	switch {
-	case next == algorithm.State{}:
-		if e != nil {
-			delete(sh.entries, subject)
-			s.keys.Add(-1)
-		}
+	case next == algorithm.State{} && expires <= now:
+		delete(sh.entries, subject)
+		s.keys.Add(-1)
 	case e != nil:
 		e.state, e.expires = next, expires
 	default:
@@ -156,20 +192,17 @@ func (s *Store) put(sh *shard, subject string, e *entry, next algorithm.State, e
 		}
 		// The caller's string may be a part of something large.
 		sh.entries[strings.Clone(subject)] = &entry{next, expires}
-		s.keys.Add(1)
 	}
 }
 
 // Len is how many states are kept, overflow states included: at most MaxKeys, and one for each rule and algorithm.
-// (Calls that run at the same time may each add one key more.)
+// (A call that is running may count as a key.)
 func (s *Store) Len() int {
-	n := int(s.keys.Load())
+	n, now := int(s.keys.Load()), s.clock.now()
 	for _, r := range *s.rules.Load() {
-		r.mu.Lock()
-		if r.overflow != (algorithm.State{}) {
+		if now < r.ends.Load() {
 			n++
 		}
-		r.mu.Unlock()
 	}
 	return n
 }

@@ -47,15 +47,23 @@ func (s *Store) drop(sh *shard, now int64) {
 	}
 }
 
-// full tells whether there is no room for one key more, looking for some in a locked shard if it has not been swept
-// for a while.
-func (s *Store) full(sh *shard, now int64) bool {
-	if s.keys.Load() < s.maxKeys {
-		return false
+// claim takes room for one key more, if there is some. Who then keeps no key gives it back: keys.Add(-1).
+func (s *Store) claim() bool {
+	for {
+		n := s.keys.Load()
+		if n >= s.maxKeys {
+			return false
+		}
+		if s.keys.CompareAndSwap(n, n+1) {
+			return true
+		}
 	}
+}
+
+// makeRoom drops what has expired from a locked shard, if it has not been swept for a while.
+func (s *Store) makeRoom(sh *shard, now int64) {
 	const often = sweepEvery / 10
 	if now-sh.sweptAt >= often || now < sh.sweptAt {
 		s.drop(sh, now)
 	}
-	return s.keys.Load() >= s.maxKeys
 }

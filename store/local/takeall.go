@@ -25,6 +25,11 @@ func (s *Store) TakeAll(ctx context.Context, asks []sluice.Ask) (sluice.Verdict,
 
 	b := s.open(asks, now)
 	defer b.close()
+	for _, p := range b.places {
+		if p.overflow {
+			s.overflows.Add(1)
+		}
+	}
 	kept := make([]*algorithm.State, len(asks))
 	for i, p := range b.places {
 		kept[i] = &p.next
@@ -56,6 +61,7 @@ type place struct {
 	shardNo  uint64
 	entry    *entry          // nil: not kept yet
 	overflow bool            // the state is the rule's overflow state
+	claimed  bool            // room for a new entry
 	changed  sluice.Strategy // of the last ask that wrote it
 	old      algorithm.State
 	next     algorithm.State // as the asks leave it
@@ -87,15 +93,21 @@ func (s *Store) open(asks []sluice.Ask, now int64) *batch {
 			b.shards = append(b.shards, p.shard())
 		}
 	}
+	if s.keys.Load()+int64(len(distinct)) > s.maxKeys { // before any entry is held on to: it may be dropped
+		for _, sh := range b.shards {
+			s.makeRoom(sh, now)
+		}
+	}
 	for _, p := range distinct {
 		if p.entry = p.shard().entries[p.subject]; p.entry != nil {
 			p.old = p.entry.state
-		} else if p.overflow = s.full(p.shard(), now); p.overflow {
-			if n := len(b.rules); n == 0 || b.rules[n-1] != p.rule {
-				p.rule.mu.Lock()
-				b.rules = append(b.rules, p.rule)
+		} else {
+			p.claimed = s.claim()
+			p.overflow = !p.claimed
+			if p.overflow || now < p.rule.ends.Load() { // as rule.unseen
+				b.lock(p.rule)
+				p.old = p.rule.overflow
 			}
-			p.old = p.rule.overflow
 		}
 		p.next = p.old
 	}
@@ -107,23 +119,37 @@ func (s *Store) open(asks []sluice.Ask, now int64) *batch {
 	return b
 }
 
+// lock locks a rule, after those of a lower number.
+func (b *batch) lock(r *rule) {
+	if n := len(b.rules); n == 0 || b.rules[n-1] != r {
+		r.mu.Lock()
+		b.rules = append(b.rules, r)
+	}
+}
+
 func (b *batch) commit(now int64) {
 	for _, p := range b.places {
 		if p.next == p.old {
 			continue
 		}
+		_, left := p.changed.Take(p.next, now, 0)
 		if p.overflow {
-			p.rule.overflow = p.next
-			b.store.overflows.Add(1)
+			p.rule.keep(p.next, now, left.ResetAfter)
 		} else {
-			_, left := p.changed.Take(p.next, now, 0)
-			b.store.put(p.shard(), p.subject, p.entry, p.next, now+left.ResetAfter.Microseconds())
+			b.store.put(p.rule, p.shard(), p.subject, p.entry, p.next, now, left.ResetAfter)
+			p.claimed = false
 		}
 		p.old = p.next // a place that several asks share is kept once
 	}
 }
 
 func (b *batch) close() {
+	for _, p := range b.places {
+		if p.claimed {
+			p.claimed = false
+			b.store.keys.Add(-1)
+		}
+	}
 	for _, r := range b.rules {
 		r.mu.Unlock()
 	}

@@ -20,8 +20,8 @@ import (
 //	redis+cluster://host:7000?addr=host:7001     a cluster, by some of its nodes
 //	redis+sentinel://host:26379/0?master_name=m  the master that sentinels name, addr= for more of them
 //
-// Queries set the client's other options, as in go-redis: pool_size=20. The client is set up for short answers: no
-// retries, one attempt to connect, deadlines from o.Timeout. An error never quotes the URL, which may hold a password.
+// Queries set options of the client, as in go-redis: pool_size=20. The client is set up for short answers whatever
+// they say: no retries, one attempt to connect, deadlines from o.Timeout. An error never quotes the URL, which may hold a password.
 func Open(rawURL string, o Options) (*Store, error) {
 	if strings.ContainsAny(o.Prefix, "{}") {
 		return nil, fmt.Errorf("redis: Prefix %q: want no brace", o.Prefix)
