@@ -5,7 +5,7 @@ CORE := . $(patsubst %,./%/...,$(wildcard algorithm store failover policy httpli
 PKGS ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help test race race-core fuzz bench bench-peers lint build redis-server c-compiler
+.PHONY: help test race race-core fuzz bench chaos lint build redis-server c-compiler
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,11 +29,12 @@ fuzz: ## run each fuzz target for FUZZTIME, 10s by default
 		done; \
 	done
 
-bench: redis-server ## measure stores and algorithms
-	go test -run '^$$' -bench . -benchmem ./store/... ./algorithm/...
+bench: redis-server ## measure against peers, in one run, and print ratios; then the stores and algorithms alone
+	cd bench && go test -count=1 -v .
+	go test -run '^$$' -bench . -benchmem ./store/... ./algorithm/... ./failover/...
 
-bench-peers: redis-server ## measure against other limiters
-	cd bench && go test -run '^$$' -bench . -benchmem ./...
+chaos: redis-server ## break real Redis servers under load, the long form: a line each
+	CHAOS=long go test -count=1 -v -timeout 30m ./chaos
 
 lint: ## check format, vet and staticcheck
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt -w:"; echo "$$unformatted"; exit 1; fi

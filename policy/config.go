@@ -25,7 +25,7 @@ type Mode string
 const (
 	ModeEnforce Mode = "enforce" // denied requests are refused: the default
 	ModeShadow  Mode = "shadow"  // decided and reported, never refused; not supported yet
-	ModeLocal   Mode = "local"   // decided in process, without the shared store; not supported yet
+	ModeLocal   Mode = "local"   // decided in process, as on_outage: local does, while the shared store is left alone
 	ModeOff     Mode = "off"     // no rule matches, nothing is counted
 )
 

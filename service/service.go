@@ -71,7 +71,7 @@ func Open(ctx context.Context, path string, o Options) (*Service, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	store, err := openStore(rules.Config().Store, o)
+	store, err := openStore(rules.Config(), o)
 	if err != nil {
 		return nil, err
 	}
@@ -92,29 +92,41 @@ func load(path string) (*policy.Rules, error) {
 // use makes rules the ones that requests are matched by from now on.
 func (s *Service) use(ctx context.Context, rules *policy.Rules) {
 	config := rules.Config()
-	if config.Store.Redis == "" && s.store.shared {
-		config.Store.Redis = "Options.Client" // so that Warnings knows of it
-	}
 	if warnings := config.Warnings(); len(warnings) > 0 {
 		s.logger.WarnContext(ctx, "sluice: rule file", "path", s.path, "warnings", warnings)
+	}
+	byOutage := s.store.byOutage
+	if config.Mode == policy.ModeLocal {
+		byOutage = s.store.local
 	}
 	g := &generation{rules: rules, limiters: make(map[limiterName]*sluice.Limiter)}
 	g.limits = httplimit.New(httplimit.Options{
 		Rules:   rules,
-		Stores:  s.store.byOutage,
+		Stores:  byOutage,
 		Style:   config.Headers,
 		OnError: s.failures.report,
 	})
 	for _, rule := range rules.All() {
 		for _, limit := range rule.Limits {
-			l := sluice.New(s.store.byOutage[rule.OnOutage], limit.Strategy, limit.KeyRule)
+			l := sluice.New(byOutage[rule.OnOutage], limit.Strategy, limit.KeyRule)
 			g.limiters[limiterName{rule.Name, limit.Name}] = l
 			if len(rule.Limits) == 1 {
 				g.limiters[limiterName{rule.Name, ""}] = l
 			}
 		}
 	}
+	if s.store.gate == nil {
+		s.current.Store(g)
+		return
+	}
+	// Redis is out of reach only while all rules decide on buckets: none is to answer for an outage by allow or deny.
+	if config.Mode != policy.ModeLocal {
+		s.store.gate.shut.Store(false)
+	}
 	s.current.Store(g)
+	if config.Mode == policy.ModeLocal {
+		s.store.gate.shut.Store(true)
+	}
 }
 
 // Middleware returns a handler that calls next for those requests that the rules let pass, and answers the others; see
@@ -147,8 +159,8 @@ func (s *Service) Limiter(rule, limit string) (*sluice.Limiter, bool) {
 func (s *Service) Rules() *policy.Rules { return s.current.Load().rules }
 
 // Reload reads the file again. Requests are matched by the new rules from its return; counters survive, those of
-// edited limits too. If the file is faulty, or its store section has changed, which needs a restart, the rules stay
-// as they were, and the error says why.
+// edited limits too. If the file is faulty, or its store or failover section has changed, which needs a restart, the
+// rules stay as they were, and the error says why.
 func (s *Service) Reload(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -159,8 +171,11 @@ func (s *Service) Reload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if rules.Config().Store != s.Rules().Config().Store {
+	switch was, is := s.Rules().Config(), rules.Config(); {
+	case is.Store != was.Store:
 		return errors.New("service: reload: the store section has changed: restart to change store")
+	case is.Failover != was.Failover:
+		return errors.New("service: reload: the failover section has changed: restart to change failover")
 	}
 	s.use(ctx, rules)
 	return nil

@@ -1,11 +1,17 @@
 package service
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
+	"sync/atomic"
 
 	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/failover"
 	"github.com/sluice-go/sluice/policy"
 	"github.com/sluice-go/sluice/store/local"
 	"github.com/sluice-go/sluice/store/redis"
@@ -14,22 +20,21 @@ import (
 // opened is the store of a Service, and what on_outage makes of it.
 type opened struct {
 	byOutage map[policy.OnOutage]sluice.Store
-	shared   bool // in Redis
+	local    map[policy.OnOutage]sluice.Store // the same in ModeLocal
+	gate     *gate                            // before Redis; nil in process
 	close    func() error
 }
 
 // openStore opens what c says, or a store on o.Client.
-func openStore(c policy.StoreConfig, o Options) (opened, error) {
-	settings := redis.Options{Prefix: c.Prefix, Timeout: c.Timeout, Clock: o.Clock}
+func openStore(c policy.Config, o Options) (opened, error) {
+	settings := redis.Options{Prefix: c.Store.Prefix, Timeout: c.Store.Timeout, Clock: o.Clock}
 	switch {
 	case o.Client != nil:
-		st := redis.New(o.Client, settings)
-		return around(st, true, st.Close, o), nil
-	case c.Redis == "":
-		nothing := func() error { return nil }
-		return around(local.New(local.Options{Clock: o.Clock}), false, nothing, o), nil
+		return guarded(redis.New(o.Client, settings), c, o), nil
+	case c.Store.Redis == "":
+		return inProcess(o), nil
 	}
-	address, from, err := resolve(c.Redis)
+	address, from, err := resolve(c.Store.Redis)
 	if err != nil {
 		return opened{}, err
 	}
@@ -37,20 +42,90 @@ func openStore(c policy.StoreConfig, o Options) (opened, error) {
 	if err != nil {
 		return opened{}, fmt.Errorf("service: store.redis: %s: %w", from, err) // which never quotes the URL
 	}
-	return around(st, true, st.Close, o), nil
+	return guarded(st, c, o), nil
 }
 
-// around says what each on_outage decides with. There is no failover yet: all refuse while Redis is away, as deny
-// says, and policy.Config.Warnings tells so.
-func around(st sluice.Store, shared bool, closing func() error, o Options) opened {
-	if o.Observer != nil {
-		st = sluice.Observe(st, o.Observer)
-	}
+// inProcess is a store that no outage takes away.
+func inProcess(o Options) opened {
+	st := observed(local.New(local.Options{Clock: o.Clock}), o)
+	all := map[policy.OnOutage]sluice.Store{policy.Local: st, policy.Allow: st, policy.Deny: st}
+	return opened{byOutage: all, local: all, close: func() error { return nil }}
+}
+
+// guarded is a store in Redis with a breaker before it, and a fallback for each on_outage.
+func guarded(st *redis.Store, c policy.Config, o Options) opened {
+	breaker := failover.New(failover.Options{
+		TripAfter: c.Failover.TripAfter,
+		OpenFor:   c.Failover.OpenFor,
+		Instances: c.Failover.Instances,
+		Heartbeat: heartbeat(st, c),
+		OnChange:  logChange(o.Logger),
+	})
+	g := &gate{Store: st}
+	buckets := local.NewBuckets(local.BucketsOptions{Clock: o.Clock, Share: breaker.Share})
+	onBuckets := observed(breaker.Guard(g, buckets), o)
 	return opened{
-		byOutage: map[policy.OnOutage]sluice.Store{policy.Local: st, policy.Allow: st, policy.Deny: st},
-		shared:   shared,
-		close:    closing,
+		byOutage: map[policy.OnOutage]sluice.Store{
+			policy.Local: onBuckets,
+			policy.Allow: observed(breaker.Guard(g, failover.AllowAll{}), o),
+			policy.Deny:  observed(breaker.Guard(g, failover.DenyAll{}), o),
+		},
+		local: map[policy.OnOutage]sluice.Store{policy.Local: onBuckets, policy.Allow: onBuckets, policy.Deny: onBuckets},
+		gate:  g,
+		close: func() error { return errors.Join(breaker.Close(), st.Close()) },
 	}
+}
+
+// heartbeat counts the instances of the file's group; nil where the file says how many there are.
+func heartbeat(st *redis.Store, c policy.Config) func(context.Context) (int, error) {
+	if c.Failover.Instances > 0 {
+		return nil
+	}
+	group := cmp.Or(c.Failover.Group, c.Store.Prefix)
+	return func(ctx context.Context) (int, error) { return st.Heartbeat(ctx, group) }
+}
+
+func logChange(logger *slog.Logger) func(from, to failover.State) {
+	return func(from, to failover.State) {
+		level, now := slog.LevelWarn, "sluice: the store is away: rules decide as their on_outage says"
+		switch to {
+		case failover.HalfOpen:
+			level, now = slog.LevelInfo, "sluice: probing the store"
+		case failover.Closed:
+			level, now = slog.LevelInfo, "sluice: the store is back"
+		}
+		logger.Log(context.Background(), level, now, "from", from.String(), "to", to.String())
+	}
+}
+
+func observed(st sluice.Store, o Options) sluice.Store {
+	if o.Observer == nil {
+		return st
+	}
+	return sluice.Observe(st, o.Observer)
+}
+
+// gate is a store that can be put out of reach: in ModeLocal. To its guards that is an outage like another, so that
+// nobody gets a fresh burst from the change of mode, neither on the way in nor on the way out.
+type gate struct {
+	*redis.Store
+	shut atomic.Bool
+}
+
+var errShut = fmt.Errorf("%w: service: mode is local", sluice.ErrUnavailable)
+
+func (g *gate) Take(ctx context.Context, a sluice.Ask) (sluice.Decision, error) {
+	if g.shut.Load() {
+		return sluice.Decision{}, errShut
+	}
+	return g.Store.Take(ctx, a)
+}
+
+func (g *gate) TakeAll(ctx context.Context, asks []sluice.Ask) (sluice.Verdict, error) {
+	if g.shut.Load() {
+		return sluice.Verdict{}, errShut
+	}
+	return g.Store.TakeAll(ctx, asks)
 }
 
 // resolve returns the URL that store.redis stands for, and what to call it: "env:NAME" is the value of a variable,

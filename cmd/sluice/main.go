@@ -25,9 +25,10 @@ func main() {
 
 // commands are the command line, as kong reads it.
 type commands struct {
-	Serve  serve  `cmd:"" help:"Limit requests by a rule file, in front of an upstream or of a built-in echo."`
-	Check  check  `cmd:"" help:"Say whether a rule file is valid, and where it is not."`
-	Script script `cmd:"" help:"Print the Lua of an algorithm, as Redis runs it."`
+	Serve  serve       `cmd:"" help:"Limit requests by a rule file, in front of an upstream or of a built-in echo."`
+	Check  check       `cmd:"" help:"Say whether a rule file is valid, and where it is not."`
+	Script script      `cmd:"" help:"Print the Lua of an algorithm, as Redis runs it."`
+	Lab    experiments `cmd:"" help:"Run experiments on limiters, and draw them."`
 }
 
 // streams are where a command prints.

@@ -24,7 +24,7 @@ func write(t *testing.T, text string) string {
 
 func TestExitCodes(t *testing.T) {
 	faulty := write(t, "headers: loud\nrules:\n  - {name: a, match: /, limits: [{algorithm: magic, limit: 1/s, subject: ip}]}\n")
-	outage := write(t, "store: {redis: 'redis://localhost'}\nrules:\n  - {name: a, match: /, limits: [{algorithm: fixed_window, limit: 1/s, subject: ip}]}\n")
+	loose := write(t, "trusted_proxies: [0.0.0.0/0]\nrules:\n  - {name: a, match: /, limits: [{algorithm: fixed_window, limit: 1/s, subject: ip}]}\n")
 	none := filepath.Join(t.TempDir(), "none.yaml")
 	for _, c := range []struct {
 		args     string
@@ -42,7 +42,7 @@ func TestExitCodes(t *testing.T) {
 		{"check --loud x", 2, "", "--loud"},
 
 		{"check " + example, 0, example + ": valid, 4 rules\n", ""},
-		{"check " + outage, 0, "valid, 1 rules", "warning: rules[0].on_outage"},
+		{"check " + loose, 0, "valid, 1 rules", "warning: trusted_proxies"},
 		{"check " + faulty, 1, "", faulty + ":1:10: headers: "},
 		{"check " + faulty, 1, "", "rules[0].limits[0].algorithm: "},
 		{"check " + none, 2, "", none},

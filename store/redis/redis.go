@@ -1,6 +1,6 @@
 // Package redis keeps states in Redis, where all processes share them: one decision is one round trip, and one script
-// that no other command interrupts. It works with Redis 5 to 8, Valkey, Dragonfly and miniredis, one node or a
-// cluster, also through proxies that speak only RESP2.
+// that no other command interrupts. It is written for Redis 5 to 8 and its kin, and tested on Redis 7.0 and miniredis:
+// one node, a cluster or a ring, also through proxies that speak only RESP2.
 //
 // docs/lua.md gives the form of keys, arguments and replies, for clients in other languages.
 package redis
@@ -48,6 +48,7 @@ type Store struct {
 	sharded   atomic.Bool
 	scripts   scripts
 	abandoned atomic.Int64
+	beats     beats
 	closed    atomic.Bool
 }
 
@@ -70,8 +71,10 @@ func New(client goredis.UniversalClient, o Options) *Store {
 	return &Store{client: client, prefix: o.Prefix, timeout: o.Timeout, clock: o.Clock, oneNode: oneNode}
 }
 
-// Close closes the client if Open made it. It may be called twice.
+// Close signs this instance off from the groups that it called Heartbeat for, and closes the client if Open made it.
+// It may be called twice.
 func (s *Store) Close() error {
+	s.signOff()
 	if !s.owned || s.closed.Swap(true) {
 		return nil
 	}

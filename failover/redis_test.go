@@ -1,0 +1,166 @@
+package failover_test
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/failover"
+	"github.com/sluice-go/sluice/internal/redistest"
+	"github.com/sluice-go/sluice/store/local"
+	"github.com/sluice-go/sluice/store/redis"
+)
+
+// onRedis is a guard of a Redis behind a proxy.
+func onRedis(t *testing.T, addr string, o failover.Options, timeout time.Duration) (*failover.Breaker, sluice.Store, *redis.Store) {
+	t.Helper()
+	s, err := redis.Open("redis://"+addr, redis.Options{Prefix: t.Name(), Timeout: timeout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := failover.New(o)
+	t.Cleanup(func() { _, _ = b.Close(), s.Close() })
+	return b, b.Guard(s, local.NewBuckets(local.BucketsOptions{Share: b.Share})), s
+}
+
+// A lost reply is one charge in Redis, and the decision is the fallback's.
+func TestCase_I1_LostReplyIsChargedOnce(t *testing.T) {
+	server := redistest.Shared(t)
+	proxy := redistest.StartProxy(t, server.Addr)
+	_, s, _ := onRedis(t, proxy.Addr, failover.Options{}, 200*time.Millisecond)
+	direct := redis.New(server.Client(), redis.Options{Prefix: t.Name(), Timeout: 5 * time.Second})
+	for range 5 { // warm: scripts and pool
+		take(t, s, ask(slow, "warm", 1))
+	}
+	proxy.DropReplies(true)
+	d := take(t, s, ask(slow, "a", 1))
+	if !d.Allowed || d.Source != sluice.Local {
+		t.Errorf("%+v, want the fallback's allowance", d)
+	}
+	if got := remaining(t, direct, ask(slow, "a", 1)); got != 99 {
+		t.Errorf("Redis has %d left, want 99: charged once", got)
+	}
+	proxy.DropReplies(false)
+	proxy.Reset()
+	for try := 0; ; try++ {
+		if d = take(t, s, ask(slow, "a", 1)); d.Source == sluice.Shared {
+			break
+		}
+		if try == 100 {
+			t.Fatal("Redis does not decide again")
+		}
+	}
+	if got := remaining(t, direct, ask(slow, "a", 1)); got > 98 {
+		t.Errorf("back in Redis: %d left, want at most 98", got)
+	}
+}
+
+// A server that accepts and never answers: nobody waits longer than the store's timeout, and once the breaker is open
+// nobody waits; no goroutine stays.
+func TestCase_I3_BlackHole(t *testing.T) {
+	const timeout = 100 * time.Millisecond
+	proxy := redistest.StartProxy(t, redistest.Shared(t).Addr)
+	b, s, _ := onRedis(t, proxy.Addr, failover.Options{OpenFor: time.Hour}, timeout)
+	take(t, s, ask(slow, "warm", 1))
+	base := runtime.NumGoroutine()
+	proxy.BlackHole(true)
+
+	many := func() (p99 time.Duration) {
+		const callers = 1000
+		took := make([]time.Duration, callers)
+		var wg sync.WaitGroup
+		for i := range callers {
+			wg.Go(func() {
+				start := time.Now()
+				d, err := s.Take(t.Context(), ask(slow, "a", 1))
+				took[i] = time.Since(start)
+				if err != nil || d.Source != sluice.Local {
+					t.Errorf("%+v, %v; want the fallback's decision", d, err)
+				}
+			})
+		}
+		wg.Wait()
+		slices.Sort(took)
+		return took[callers*99/100]
+	}
+	p99 := many()
+	t.Logf("1000 callers in a black hole: p99 %v with a timeout of %v", p99, timeout)
+	if p99 > timeout+50*time.Millisecond && !raceEnabled {
+		t.Errorf("p99 %v, want at most %v", p99, timeout+50*time.Millisecond)
+	}
+	state(t, b, failover.Open)
+	p99 = many()
+	t.Logf("once open: p99 %v", p99)
+	if p99 > 5*time.Millisecond && !raceEnabled {
+		t.Errorf("once open: p99 %v, want at most 5ms", p99)
+	}
+	proxy.Reset() // its connections have goroutines, too
+	for give := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > base+4; time.Sleep(time.Millisecond) {
+		if time.Now().After(give) {
+			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), base)
+		}
+	}
+}
+
+// Redis away and back, stalled and on: it decides again within OpenFor and a probe, and the key is carried both ways.
+func TestRedisComesBack(t *testing.T) {
+	server := redistest.Start(t)
+	b, s, _ := onRedis(t, server.Addr, failover.Options{OpenFor: 100 * time.Millisecond}, 100*time.Millisecond)
+	until := func(want sluice.Source, within time.Duration) (n int64) {
+		t.Helper()
+		for start := time.Now(); ; time.Sleep(2 * time.Millisecond) {
+			d := take(t, s, ask(slow, "a", 1))
+			if n += d.Charged; d.Source == want {
+				return n
+			}
+			if time.Since(start) > within {
+				t.Fatalf("%v still, %v later; want %v", d.Source, within, want)
+			}
+		}
+	}
+	spent := until(sluice.Shared, time.Second)
+	server.Stop()
+	spent += until(sluice.Local, time.Second)
+	for b.State() != failover.Open {
+		spent += take(t, s, ask(slow, "a", 1)).Charged
+	}
+	server.Cont()
+	spent += until(sluice.Shared, time.Second)
+	left := remaining(t, s, ask(slow, "a", 1))
+	t.Logf("%d admitted, %d left of 100", spent, left)
+	if left > 100-spent {
+		t.Errorf("%d admitted and %d left, of 100", spent, left)
+	}
+	server.Kill()
+	until(sluice.Local, time.Second)
+	for b.State() != failover.Open {
+		take(t, s, ask(slow, "a", 1))
+	}
+	before := take(t, s, ask(slow, "a", 1)).Remaining
+	server.Restart() // empty
+	until(sluice.Shared, 2*time.Second)
+	if got := remaining(t, s, ask(slow, "a", 1)); got > before {
+		t.Errorf("a Redis that comes back empty has %d left, want at most %d", got, before)
+	}
+}
+
+// The heartbeat of the Redis store is what Options.Heartbeat asks for.
+func TestHeartbeatOfRedis(t *testing.T) {
+	server := redistest.Shared(t)
+	beat := func() *failover.Breaker {
+		s := redis.New(server.Client(), redis.Options{Prefix: t.Name(), Timeout: 5 * time.Second})
+		b := failover.New(failover.Options{Heartbeat: func(ctx context.Context) (int, error) { return s.Heartbeat(ctx, "shop") }})
+		t.Cleanup(func() { _, _ = b.Close(), s.Close() })
+		return b
+	}
+	one, two := beat(), beat()
+	for give := time.Now().Add(10 * time.Second); one.Share() != 0.5 || two.Share() != 0.5; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(give) {
+			t.Fatalf("shares %v and %v, want 0.5", one.Share(), two.Share())
+		}
+	}
+}
