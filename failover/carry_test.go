@@ -253,3 +253,42 @@ func TestMemoryForgets(t *testing.T) {
 		}
 	})
 }
+
+// An answer that comes late, from before the outage, does not undo what the fallback has taken over.
+func TestLateAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := failover.New(failover.Options{})
+		defer b.Close()
+		exact := local.New(local.Options{Clock: time.Now})
+		release, held, off := make(chan struct{}), false, false
+		s := b.Guard(sluice.StoreFunc(func(ctx context.Context, a sluice.Ask) (sluice.Decision, error) {
+			if off {
+				return sluice.Decision{}, errAway
+			}
+			d, err := exact.Take(ctx, a)
+			if held {
+				<-release
+			}
+			return d, err
+		}), local.NewBuckets(local.BucketsOptions{Clock: time.Now}))
+		take(t, s, ask(slow, "a", 10))
+		held = true
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			take(t, s, ask(slow, "a", 1))
+		}()
+		synctest.Wait()
+		held, off = false, true
+		for range 6 {
+			take(t, s, ask(slow, "a", 10)) // by the fallback: 30 left
+		}
+		close(release)
+		<-done
+		off = false
+		time.Sleep(time.Second + 1)
+		if got := take(t, s, ask(slow, "a", 1)).Remaining; got != 29 {
+			t.Errorf("back in the primary: %d left, want 29", got)
+		}
+	})
+}

@@ -2,6 +2,7 @@ package failover_test
 
 import (
 	"context"
+	"crypto/rand"
 	"runtime"
 	"slices"
 	"sync"
@@ -15,24 +16,25 @@ import (
 	"github.com/sluice-go/sluice/store/redis"
 )
 
-// onRedis is a guard of a Redis behind a proxy.
-func onRedis(t *testing.T, addr string, o failover.Options, timeout time.Duration) (*failover.Breaker, sluice.Store, *redis.Store) {
+// onRedis is a guard of the Redis at an address, with keys of its own.
+func onRedis(t *testing.T, addr string, o failover.Options, timeout time.Duration) (b *failover.Breaker, s sluice.Store, prefix string) {
 	t.Helper()
-	s, err := redis.Open("redis://"+addr, redis.Options{Prefix: t.Name(), Timeout: timeout})
+	prefix = rand.Text()
+	st, err := redis.Open("redis://"+addr, redis.Options{Prefix: prefix, Timeout: timeout})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := failover.New(o)
-	t.Cleanup(func() { _, _ = b.Close(), s.Close() })
-	return b, b.Guard(s, local.NewBuckets(local.BucketsOptions{Share: b.Share})), s
+	b = failover.New(o)
+	t.Cleanup(func() { _, _ = b.Close(), st.Close() })
+	return b, b.Guard(st, local.NewBuckets(local.BucketsOptions{Share: b.Share})), prefix
 }
 
 // A lost reply is one charge in Redis, and the decision is the fallback's.
 func TestCase_I1_LostReplyIsChargedOnce(t *testing.T) {
 	server := redistest.Shared(t)
 	proxy := redistest.StartProxy(t, server.Addr)
-	_, s, _ := onRedis(t, proxy.Addr, failover.Options{}, 200*time.Millisecond)
-	direct := redis.New(server.Client(), redis.Options{Prefix: t.Name(), Timeout: 5 * time.Second})
+	_, s, prefix := onRedis(t, proxy.Addr, failover.Options{}, 200*time.Millisecond)
+	direct := redis.New(server.Client(), redis.Options{Prefix: prefix, Timeout: 5 * time.Second})
 	for range 5 { // warm: scripts and pool
 		take(t, s, ask(slow, "warm", 1))
 	}
@@ -150,9 +152,9 @@ func TestRedisComesBack(t *testing.T) {
 
 // The heartbeat of the Redis store is what Options.Heartbeat asks for.
 func TestHeartbeatOfRedis(t *testing.T) {
-	server := redistest.Shared(t)
+	server, prefix := redistest.Shared(t), rand.Text()
 	beat := func() *failover.Breaker {
-		s := redis.New(server.Client(), redis.Options{Prefix: t.Name(), Timeout: 5 * time.Second})
+		s := redis.New(server.Client(), redis.Options{Prefix: prefix, Timeout: 5 * time.Second})
 		b := failover.New(failover.Options{Heartbeat: func(ctx context.Context) (int, error) { return s.Heartbeat(ctx, "shop") }})
 		t.Cleanup(func() { _, _ = b.Close(), s.Close() })
 		return b

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/sluice-go/sluice"
@@ -117,23 +118,25 @@ func TestCase_B3_FastBucketsAreStored(t *testing.T) {
 	}
 }
 
-// B3 too, on the server's clock: the TTL is never below 1 ms and never below the time to full.
+// B3 too: a TTL is the time to full, rounded up to ms. On miniredis no time passes between the script and the look.
 func TestCase_B3_TTLIsRoundedUp(t *testing.T) {
 	ctx := context.Background()
-	client := redistest.Shared(t).Client()
-	for _, period := range []time.Duration{time.Microsecond, 400 * time.Microsecond, 1500 * time.Microsecond, 3*time.Second + time.Microsecond} {
-		st := bucket(1, period, 1)
-		script, params := st.Lua()
-		// The script and a look at its TTL in one transaction, so that no time passes between them.
-		pipe := client.TxPipeline()
-		pipe.Do(ctx, "eval", composeOne(script), 1, period.String(), "", 1, params[0], params[1], params[2])
-		pttl := pipe.PTTL(ctx, period.String())
-		if _, err := pipe.Exec(ctx); err != nil {
-			t.Fatal(err)
-		}
-		least := (period + time.Millisecond - 1).Truncate(time.Millisecond)
-		if got := pttl.Val(); got > least || got < least-5*time.Millisecond || got <= 0 && period > 10*time.Millisecond {
-			t.Errorf("1 per %v: PTTL %v: want %v", period, got, least)
+	mini := miniredis.RunT(t)
+	client := goredis.NewClient(&goredis.Options{Addr: mini.Addr()})
+	defer client.Close()
+	clock := new(storetest.Clock)
+	s := New(client, Options{Timeout: 20 * time.Second, Clock: clock.Now})
+	for _, period := range []time.Duration{time.Microsecond, 400 * time.Microsecond, time.Millisecond, 1500 * time.Microsecond, 3*time.Second + time.Microsecond} {
+		for _, mode := range []sluice.Mode{sluice.Charge, sluice.UpTo} { // the lean script and the general one
+			a := sluice.New(s, bucket(1, period, 1), period.String()).Ask(mode.String(), 1)
+			a.Mode = mode
+			if d, err := s.Take(ctx, a); err != nil || !d.Allowed || d.ResetAfter != period {
+				t.Fatalf("%+v, %v", d, err)
+			}
+			want := (period + time.Millisecond - 1).Truncate(time.Millisecond) + time.Minute // the minute of a caller's clock
+			if got := mini.TTL(s.key(a.Key, "token_bucket")); got != want {
+				t.Errorf("1 per %v, %v: TTL %v: want %v", period, mode, got, want)
+			}
 		}
 	}
 }

@@ -239,8 +239,16 @@ func TestAtMostOnce(t *testing.T) {
 	client := goredis.NewClient(&goredis.Options{Addr: proxy.Addr, ReadTimeout: 100 * time.Millisecond, MaxRetries: 3})
 	defer client.Close()
 	ctx := context.Background()
-	for range 8 { // a warm pool: a cold one retries in the handshake alone
-		client.Ping(ctx)
+	// A warm pool of several connections: a retry on a cold one dies in the handshake, which hides the fault.
+	proxy.Delay(20 * time.Millisecond)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() { client.Ping(ctx) })
+	}
+	wg.Wait()
+	proxy.Delay(0)
+	if n := client.PoolStats().IdleConns; n < 4 {
+		t.Fatalf("the pool has %d connections: want at least 4", n)
 	}
 	st := strategies(1000, 24*time.Hour)["token_bucket"]
 	through, direct := New(client, Options{Timeout: 5 * time.Second}), New(server.Client(), Options{Timeout: 20 * time.Second})

@@ -2,6 +2,7 @@ package redis_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"strings"
 	"testing"
@@ -34,7 +35,8 @@ func TestHeartbeat(t *testing.T) {
 			"+time", "+zadd", "+zrem", "+zremrangebyscore", "+zcard", "+pexpire"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			open := func() *redis.Store { return redis.New(client, redis.Options{Prefix: name, Timeout: 5 * time.Second}) }
+			prefix := name + rand.Text()
+			open := func() *redis.Store { return redis.New(client, redis.Options{Prefix: prefix, Timeout: 5 * time.Second}) }
 			a, b, c := open(), open(), open()
 			for _, group := range []string{"shop", "a}{b:c", "", strings.Repeat("long", 100)} {
 				beat(t, a, group, 1)
@@ -61,11 +63,12 @@ func TestHeartbeat(t *testing.T) {
 func TestHeartbeatKey(t *testing.T) {
 	server := redistest.Shared(t)
 	client := server.Client()
-	s := redis.New(client, redis.Options{Prefix: "beatkey", Timeout: 5 * time.Second})
+	prefix := rand.Text()
+	s := redis.New(client, redis.Options{Prefix: prefix, Timeout: 5 * time.Second})
 	beat(t, s, "shop", 1)
-	keys := client.Keys(t.Context(), "beatkey*").Val()
-	if len(keys) != 1 || keys[0] != "beatkey:{shop}:instances" {
-		t.Fatalf("keys %q, want beatkey:{shop}:instances", keys)
+	keys := client.Keys(t.Context(), prefix+"*").Val()
+	if len(keys) != 1 || keys[0] != prefix+":{shop}:instances" {
+		t.Fatalf("keys %q, want %s:{shop}:instances", keys, prefix)
 	}
 	if ttl := client.PTTL(t.Context(), keys[0]).Val(); ttl <= 9*time.Second || ttl > 10*time.Second {
 		t.Errorf("lives for %v, want 10s", ttl)
