@@ -18,6 +18,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/sluice-go/sluice/internal/child"
 	"github.com/sluice-go/sluice/internal/redistest"
 )
 
@@ -297,11 +298,11 @@ func sentinel(t *testing.T) scene {
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("redis-server", conf, "--sentinel")
-	if err := cmd.Start(); err != nil {
+	proc, err := child.Start(exec.Command("redis-server", conf, "--sentinel"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	t.Cleanup(proc.Kill)
 	watch := goredis.NewSentinelClient(&goredis.Options{Addr: addr})
 	t.Cleanup(func() { _ = watch.Close() })
 	waitFor(t, "the sentinel knows the replica", func() bool {

@@ -11,12 +11,13 @@ import (
 	"github.com/sluice-go/sluice/algorithm/fixedwindow"
 	"github.com/sluice-go/sluice/algorithm/tokenbucket"
 	"github.com/sluice-go/sluice/failover"
+	"github.com/sluice-go/sluice/internal/child"
 	"github.com/sluice-go/sluice/internal/redistest"
 	"github.com/sluice-go/sluice/store/local"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(redistest.Tests{M: m}, goleak.IgnoreAnyFunction(redistest.ProcessGoroutine))
+	goleak.VerifyTestMain(redistest.Tests{M: m}, goleak.IgnoreAnyFunction(child.Goroutine))
 }
 
 // bucket is a token bucket of count a period, all at once.

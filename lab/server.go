@@ -13,6 +13,8 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/sluice-go/sluice/internal/child"
 )
 
 const (
@@ -27,8 +29,8 @@ const (
 type server struct {
 	what          string // "redis-server 7.0.15" or "miniredis"
 	network, addr string
-	proc          *process // nil: it runs in this process
-	stop          func()   // ends it and waits for that; once
+	proc          *child.Process // nil: it runs in this process
+	stop          func()         // ends it and waits for that; once
 }
 
 // startServer runs what name says: "miniredis", or a program as redis-server is. "" is redis-server if there is one in
@@ -69,12 +71,12 @@ func startReal(ctx context.Context, name string) (*server, error) {
 		"--save", "", "--appendonly", "no", "--daemonize", "no")
 	var log bytes.Buffer // read only once the process has ended
 	cmd.Stdout, cmd.Stderr = &log, &log
-	if s.proc, err = spawn(cmd); err != nil {
+	if s.proc, err = child.Start(cmd); err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, fmt.Errorf("lab: server: %w", err)
 	}
 	s.stop = func() {
-		s.proc.kill()
+		s.proc.Kill()
 		_ = os.RemoveAll(dir)
 	}
 	version, err := s.await(ctx)
@@ -92,7 +94,7 @@ func (s *server) await(ctx context.Context) (version string, err error) {
 	defer cancel()
 	for !s.listens() {
 		switch {
-		case s.proc.ended():
+		case s.proc.Ended():
 			return "", errors.New("ended at once")
 		case ctx.Err() != nil:
 			return "", fmt.Errorf("no answer: %w", ctx.Err())
@@ -119,7 +121,7 @@ func (s *server) listens() bool {
 
 // check is an error if the server has ended by itself.
 func (s *server) check() error {
-	if s.proc != nil && s.proc.ended() {
+	if s.proc != nil && s.proc.Ended() {
 		return fmt.Errorf("lab: %s ended during the run", s.what)
 	}
 	return nil

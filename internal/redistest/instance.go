@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/sluice-go/sluice/internal/child"
 )
 
 const (
@@ -33,7 +35,7 @@ type instance struct {
 	extra  []string
 
 	mu   sync.Mutex
-	proc *process
+	proc *child.Process
 }
 
 // launch starts a server on a free port of its own. The caller calls remove.
@@ -117,7 +119,7 @@ func (s *instance) start() error {
 	}, s.extra...)
 	cmd := exec.Command(s.binary, args...)
 	cmd.Stdout, cmd.Stderr = log, log
-	proc, err := spawn(cmd)
+	proc, err := child.Start(cmd)
 	if err != nil {
 		return err
 	}
@@ -126,14 +128,14 @@ func (s *instance) start() error {
 		case answers(s.addr, cmd.Process.Pid):
 			s.proc = proc
 			return nil
-		case proc.ended():
+		case proc.Ended():
 			text, _ := os.ReadFile(path)
 			if strings.Contains(string(text), "ddress already in use") {
 				return errTaken
 			}
 			return fmt.Errorf("%s %s: ended at once: %s", s.binary, strings.Join(s.extra, " "), text)
 		case time.Now().After(deadline):
-			proc.kill()
+			proc.Kill()
 			text, _ := os.ReadFile(path)
 			return fmt.Errorf("%s: no answer on %s within %v: %s", s.binary, s.addr, startTime, text)
 		}
@@ -173,7 +175,7 @@ func (s *instance) kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.proc != nil {
-		s.proc.kill()
+		s.proc.Kill()
 		s.proc = nil
 	}
 }
@@ -190,7 +192,7 @@ func (s *instance) restart() error {
 }
 
 // signal calls f on the process that runs.
-func (s *instance) signal(f func(*process) error) error {
+func (s *instance) signal(f func(*child.Process) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.proc == nil {

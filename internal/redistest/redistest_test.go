@@ -10,6 +10,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/sluice-go/sluice/internal/child"
 	"github.com/sluice-go/sluice/internal/redistest"
 )
 
@@ -75,7 +76,7 @@ func TestServerLeavesNothing(t *testing.T) {
 		s := redistest.Start(t)
 		addr = s.Addr
 		ok(t, s.Client().Ping(ctx).Err())
-		goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction(redistest.ProcessGoroutine),
+		goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction(child.Goroutine),
 			goleak.IgnoreAnyFunction("testing.(*T).Run"))
 	})
 	goleak.VerifyNone(t, before)

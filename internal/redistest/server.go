@@ -6,6 +6,8 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/sluice-go/sluice/internal/child"
 )
 
 // Server is a redis-server that belongs to one test, or is [Shared] by the tests of a package.
@@ -63,7 +65,7 @@ func (s *Server) Restart() {
 // Stop freezes the server as SIGSTOP does: it accepts connections and answers nothing until Cont.
 func (s *Server) Stop() {
 	s.tb.Helper()
-	if err := s.run.signal((*process).pause); err != nil {
+	if err := s.run.signal((*child.Process).Pause); err != nil {
 		s.tb.Fatalf("redistest: stop: %v", err)
 	}
 }
@@ -71,7 +73,7 @@ func (s *Server) Stop() {
 // Cont lets a stopped server run on: it then executes what it was sent meanwhile.
 func (s *Server) Cont() {
 	s.tb.Helper()
-	if err := s.run.signal((*process).resume); err != nil {
+	if err := s.run.signal((*child.Process).Resume); err != nil {
 		s.tb.Fatalf("redistest: cont: %v", err)
 	}
 }

@@ -1,9 +1,0 @@
-package lab
-
-import "syscall"
-
-// diesWithParent has the kernel kill the child where this process ends without cleaning up. In a process group of its
-// own the child is spared a terminal's Ctrl-C, so that it ends after those who use it.
-func diesWithParent() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-}
