@@ -14,7 +14,7 @@ local function take(s, now, n, p)
   local period, most = p[1], p[2]
   local count, start = running(s, now, p)
   if n == 0 or n < 0 or count + n > most then
-    return n == 0, nil, count > 0 and start + period - now or 0, count < most and most - count or 0
+    return n == 0, nil, 0, count < most and most - count or 0
   end
   count = count + n
   return true, { count, start, period }, start + period - now, most - count
