@@ -3,12 +3,8 @@ package chaos
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"io"
 	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,7 +14,6 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"github.com/sluice-go/sluice/internal/child"
 	"github.com/sluice-go/sluice/internal/redistest"
 )
 
@@ -173,7 +168,7 @@ func answering(reply string) func(*testing.T) scene {
 	return func(t *testing.T) scene {
 		s := redistest.Start(t)
 		var lie atomic.Bool
-		front := newFront(t, s.Addr, func(command string) string {
+		front := newFront(t, s.Addr, func(command string, _ time.Time) string {
 			if lie.Load() && strings.HasPrefix(command, "eval") {
 				return reply + "\r\n"
 			}
@@ -192,8 +187,8 @@ func answering(reply string) func(*testing.T) scene {
 	}
 }
 
-// newFront is a proxy that reads commands one at a time and may answer them itself.
-func newFront(t *testing.T, upstream string, answer func(command string) string) string {
+// newFront is a proxy that reads commands one at a time and may answer them itself, by their connection's age too.
+func newFront(t *testing.T, upstream string, answer func(command string, born time.Time) string) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -220,6 +215,7 @@ func newFront(t *testing.T, upstream string, answer func(command string) string)
 			keep(c)
 			wg.Go(func() {
 				defer c.Close()
+				born := time.Now()
 				up, err := net.Dial("tcp", upstream)
 				if err != nil {
 					return
@@ -233,7 +229,7 @@ func newFront(t *testing.T, upstream string, answer func(command string) string)
 					if err != nil {
 						return
 					}
-					if text := answer(name); text != "" {
+					if text := answer(name, born); text != "" {
 						_, err = io.WriteString(c, text)
 					} else {
 						_, err = up.Write(raw)
@@ -280,29 +276,39 @@ func readCommand(in *bufio.Reader) (raw []byte, name string, err error) {
 	return raw, name, nil
 }
 
+// aged makes connections that are open now answer READONLY for ever, as those to an old master do; new ones are good.
+func aged(t *testing.T) scene {
+	s := redistest.Start(t)
+	var cutoff atomic.Pointer[time.Time]
+	front := newFront(t, s.Addr, func(command string, born time.Time) string {
+		if c := cutoff.Load(); c != nil && born.Before(*c) && strings.HasPrefix(command, "eval") {
+			return "-READONLY You can't write against a read only replica.\r\n"
+		}
+		return ""
+	})
+	return scene{
+		client: func(int) goredis.UniversalClient {
+			o := &goredis.Options{Addr: front}
+			quick(o)
+			c := goredis.NewClient(o)
+			t.Cleanup(func() { _ = c.Close() })
+			return c
+		},
+		hit: func() { now := time.Now(); cutoff.Store(&now) }, heal: func() {}, server: s.Client(),
+	}
+}
+
+// H5: after a failover pooled connections answered READONLY for ever. They are dropped, and new ones serve.
+func TestCase_H5_OldConnectionsAreDropped(t *testing.T) {
+	suffer(t, fault{name: "READONLY on old connections", scene: aged})
+}
+
 // sentinel has a master, a replica and a sentinel, and loses the master.
 func sentinel(t *testing.T) scene {
 	master, replica := redistest.Start(t), redistest.Start(t)
 	host, port, _ := net.SplitHostPort(master.Addr)
 	do("replicaof "+host+" "+port)(t, replica, replica.Client())
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	_ = l.Close()
-	_, sport, _ := net.SplitHostPort(addr)
-	conf := filepath.Join(t.TempDir(), "sentinel.conf")
-	text := fmt.Sprintf("port %s\nbind 127.0.0.1\ndir %s\nsentinel monitor m %s %s 1\nsentinel down-after-milliseconds m 400\nsentinel failover-timeout m 3000\n",
-		sport, filepath.Dir(conf), host, port)
-	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	proc, err := child.Start(exec.Command("redis-server", conf, "--sentinel"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(proc.Kill)
+	addr := redistest.StartSentinel(t, master, "m")
 	watch := goredis.NewSentinelClient(&goredis.Options{Addr: addr})
 	t.Cleanup(func() { _ = watch.Close() })
 	waitFor(t, "the sentinel knows the replica", func() bool {

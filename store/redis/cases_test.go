@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -337,12 +338,16 @@ func TestExact(t *testing.T) {
 
 func TestOpen(t *testing.T) {
 	ctx := context.Background()
-	server := redistest.Start(t, "--requirepass", "hunter2")
+	socket := filepath.Join(t.TempDir(), "redis.sock")
+	server := redistest.Start(t, "--requirepass", "hunter2", "--unixsocket", socket)
 	cluster := redistest.StartCluster(t, 1)
+	watched := redistest.StartSentinel(t, redistest.Start(t), "m")
 	for _, url := range []string{
 		"redis://:hunter2@" + server.Addr + "/0",
 		"redis://:hunter2@" + server.Addr + "?pool_size=3",
+		"unix://:hunter2@" + socket + "?db=1",
 		"redis+cluster://" + cluster.Addrs()[0],
+		"redis+sentinel://" + watched + "/0?master_name=m",
 	} {
 		s, err := Open(url, Options{Timeout: 20 * time.Second})
 		if err != nil {
