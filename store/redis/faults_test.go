@@ -232,6 +232,35 @@ func TestHungServer(t *testing.T) {
 	}
 }
 
+// TestBackAtOnce has a server refuse connections more often than the pool has places: the first call after it is back
+// is decided, and idle connections that broke meanwhile are not used.
+func TestBackAtOnce(t *testing.T) {
+	server := redistest.Start(t)
+	s, err := Open("redis://"+server.Addr+"?pool_size=3", Options{Timeout: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	l := sluice.New(s, strategies(10, time.Hour)["token_bucket"], "r")
+	ctx := context.Background()
+	for range 3 {
+		if _, err := l.Allow(ctx, "k"); err != nil {
+			t.Fatal(err)
+		}
+		server.Kill()
+		for range 10 {
+			if _, err := l.Allow(ctx, "k"); !errors.Is(err, sluice.ErrUnavailable) {
+				t.Fatalf("refused: %v: want ErrUnavailable", err)
+			}
+		}
+		server.Restart()
+		if d, err := l.Allow(ctx, "k"); err != nil || d.Remaining != 9 {
+			t.Fatalf("back: %+v, %v: want a decision at once", d, err)
+		}
+		server.Restart() // breaks the connection that is idle in the pool
+	}
+}
+
 // TestAtMostOnce loses the replies of a client that retries by default: the charge was made once.
 func TestAtMostOnce(t *testing.T) {
 	server := redistest.Start(t)

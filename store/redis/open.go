@@ -53,6 +53,7 @@ func open(rawURL string, timeout time.Duration) (goredis.UniversalClient, error)
 		o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = -1, 1, true
 		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeout, timeout, timeout, timeout
 		o.DisableIdentity, o.MaintNotificationsConfig = true, quiet
+		o.Dialer = late(goredis.NewDialer(o), timeout, o.TLSConfig == nil)
 		return goredis.NewClient(o), nil
 	case "redis+cluster", "rediss+cluster":
 		o, err := goredis.ParseClusterURL(strings.TrimSuffix(scheme, "+cluster") + "://" + rest)
@@ -62,6 +63,7 @@ func open(rawURL string, timeout time.Duration) (goredis.UniversalClient, error)
 		o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = -1, 1, true
 		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeout, timeout, timeout, timeout
 		o.DisableIdentity, o.MaintNotificationsConfig = true, quiet
+		o.Dialer = late(goredis.NewDialer(&goredis.Options{DialTimeout: timeout, TLSConfig: o.TLSConfig}), timeout, o.TLSConfig == nil)
 		return goredis.NewClusterClient(o), nil
 	case "redis+sentinel", "rediss+sentinel":
 		o, err := goredis.ParseFailoverURL(strings.TrimSuffix(scheme, "+sentinel") + "://" + rest)
