@@ -127,7 +127,8 @@ func giveBack(ctx context.Context, s Store, asks []Ask, each []Decision) {
 	}
 }
 
-// Sum makes the Verdict of a call whose asks all passed: for authors of stores.
+// Sum makes the Verdict of a call that no ask refused: for authors of stores. An UpTo that got nothing refuses nothing,
+// but is not allowed, so then the whole is not either, and Refused is -1.
 func Sum(each []Decision) Verdict {
 	v := Verdict{Refused: -1, Each: each}
 	v.Allowed = true
@@ -138,6 +139,7 @@ func Sum(each []Decision) Verdict {
 		if d.Remaining < v.Remaining {
 			v.Limit, v.Remaining = d.Limit, d.Remaining
 		}
+		v.Allowed = v.Allowed && d.Allowed
 		v.Charged += d.Charged
 		v.include(d)
 	}

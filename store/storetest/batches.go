@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice"
@@ -15,7 +16,9 @@ func (p *probe) together(asks ...sluice.Ask) sluice.Verdict {
 	v, err := p.takeAll(p.ctx, asks)
 	p.want(err == nil, "TakeAll of %d: error: %v", len(asks), err)
 	p.want(len(v.Each) == len(asks), "TakeAll of %d: %d decisions in Each", len(asks), len(v.Each))
-	p.want(v.Allowed == (v.Refused < 0), "Allowed %v, Refused %d", v.Allowed, v.Refused)
+	denied := slices.ContainsFunc(v.Each, func(d sluice.Decision) bool { return !d.Allowed })
+	p.want(v.Allowed == !denied, "Allowed %v; want it only if all of Each are: %+v", v.Allowed, v.Each)
+	p.want(v.Refused < 0 || !v.Allowed, "Allowed, and ask %d refused", v.Refused)
 	p.want(v.Refused >= -1 && v.Refused < len(asks), "Refused %d of %d", v.Refused, len(asks))
 	sum := sluice.Verdict{Refused: v.Refused, Each: v.Each}
 	for i, d := range v.Each {
