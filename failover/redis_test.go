@@ -61,48 +61,57 @@ func TestCase_I1_LostReplyIsChargedOnce(t *testing.T) {
 	}
 }
 
-// noise is what a busy machine may add to a time. Without any, the figures that are logged are 10 to 30 ms above the
-// timeout, and below 5 ms once open.
-const noise = 2 * time.Second
+// p99 is the time that 99 of 100 calls, made by 1,000 callers at once, do not exceed.
+func p99(call func()) time.Duration {
+	const callers = 1000
+	took := make([]time.Duration, callers)
+	var wg sync.WaitGroup
+	for i := range callers {
+		wg.Go(func() {
+			start := time.Now()
+			call()
+			took[i] = time.Since(start)
+		})
+	}
+	wg.Wait()
+	slices.Sort(took)
+	return took[callers*99/100]
+}
 
 // A server that accepts and never answers: nobody waits longer than the store's timeout, and once the breaker is open
-// nobody waits; no goroutine stays.
+// nobody waits; no goroutine stays. Times are held against a floor of the same run, as many callers that only wait and
+// take from bare buckets: at most 50 ms above it while Redis hangs, and 5 ms once open. A machine that stalls may spoil
+// a try; a fault spoils each.
 func TestCase_I3_BlackHole(t *testing.T) {
 	const timeout = 100 * time.Millisecond
 	proxy := redistest.StartProxy(t, redistest.Shared(t).Addr)
-	b, s, _ := onRedis(t, proxy.Addr, failover.Options{OpenFor: time.Hour}, timeout)
-	take(t, s, ask(slow, "warm", 1))
 	base := runtime.NumGoroutine()
-	proxy.BlackHole(true)
+	for try := 1; ; try++ {
+		proxy.BlackHole(false)
+		proxy.Reset()
+		b, s, _ := onRedis(t, proxy.Addr, failover.Options{OpenFor: time.Hour}, timeout)
+		take(t, s, ask(slow, "warm", 1))
+		proxy.BlackHole(true)
 
-	many := func() (p99 time.Duration) {
-		const callers = 1000
-		took := make([]time.Duration, callers)
-		var wg sync.WaitGroup
-		for i := range callers {
-			wg.Go(func() {
-				start := time.Now()
-				d, err := s.Take(t.Context(), ask(slow, "a", 1))
-				took[i] = time.Since(start)
-				if err != nil || d.Source != sluice.Local {
-					t.Errorf("%+v, %v; want the fallback's decision", d, err)
-				}
-			})
+		bare := local.NewBuckets(local.BucketsOptions{})
+		decide := func(s sluice.Store) {
+			if d, err := s.Take(t.Context(), ask(slow, "a", 1)); err != nil || d.Source != sluice.Local {
+				t.Errorf("%+v, %v; want the fallback's decision", d, err)
+			}
 		}
-		wg.Wait()
-		slices.Sort(took)
-		return took[callers*99/100]
-	}
-	p99 := many()
-	t.Logf("1000 callers in a black hole: p99 %v with a timeout of %v", p99, timeout)
-	if most := timeout + noise; p99 > most {
-		t.Errorf("p99 %v, want at most %v", p99, most)
-	}
-	state(t, b, failover.Open)
-	p99 = many()
-	t.Logf("once open: p99 %v", p99)
-	if p99 >= timeout {
-		t.Errorf("once open: p99 %v, want that nobody waits for Redis", p99)
+		floor := p99(func() { time.Sleep(timeout); decide(bare) })
+		hung := p99(func() { decide(s) })
+		state(t, b, failover.Open)
+		floorOpen := p99(func() { decide(bare) })
+		open := p99(func() { decide(s) })
+		t.Logf("1000 callers, p99: hung %v, floor %v; open %v, floor %v", hung, floor, open, floorOpen)
+		if raceEnabled || hung <= floor+50*time.Millisecond && open <= floorOpen+5*time.Millisecond {
+			break
+		}
+		if try == 3 {
+			t.Errorf("hung: want at most 50ms above the floor, open: at most 5ms")
+			break
+		}
 	}
 	proxy.Close() // its connections have goroutines, too
 	for give := time.Now().Add(30 * time.Second); runtime.NumGoroutine() > base+4; time.Sleep(time.Millisecond) {

@@ -44,17 +44,15 @@ type BucketsOptions struct {
 // subjects that are not among them share one bucket per rule and algorithm, until there is room again.
 type Buckets struct {
 	clock     clock
-	maxKeys   int64
 	share     func() float64
 	seed      maphash.Seed
-	keys      atomic.Int64 // buckets kept, and room claimed for more
+	keys      room
 	overflows atomic.Int64 // decisions on a shared bucket
 	rules     atomic.Pointer[[]*bucketRule]
 	adding    sync.Mutex // serializes writers of rules
-	parts     [bucketParts]bucketPart
+	parts     [shards]bucketPart
 
-	sweepAt atomic.Int64 // µs: when the next part is due
-	sweepNo atomic.Uint32
+	sweeps sweeps
 }
 
 // NewBuckets returns an empty store.
@@ -65,7 +63,7 @@ func NewBuckets(o BucketsOptions) *Buckets {
 	if o.Share == nil {
 		o.Share = func() float64 { return 1 }
 	}
-	s := &Buckets{clock: newClock(o.Clock), maxKeys: int64(o.MaxKeys), share: o.Share, seed: maphash.MakeSeed()}
+	s := &Buckets{clock: newClock(o.Clock), keys: room{most: int64(o.MaxKeys)}, share: o.Share, seed: maphash.MakeSeed()}
 	s.rules.Store(new([]*bucketRule))
 	return s
 }

@@ -28,9 +28,6 @@ type bucketKey struct {
 	subject string // bounded
 }
 
-// bucketParts is how many parts the keys are kept in, each with a lock of its own.
-const bucketParts = 64
-
 type bucketPart struct {
 	mu      sync.Mutex
 	buckets map[bucketKey]*bucket
@@ -38,7 +35,7 @@ type bucketPart struct {
 	_       [40]byte // a cache line each, so that neighbours do not contend
 }
 
-func (s *Buckets) partNo(subject string) uint64 { return maphash.String(s.seed, subject) % bucketParts }
+func (s *Buckets) partNo(subject string) uint64 { return maphash.String(s.seed, subject) % shards }
 
 // unseen is the bucket of a subject that has none: new, or, while the overflow bucket is not full, as that, since the
 // subject may have been charged there.
@@ -54,29 +51,16 @@ func (r *bucketRule) unseen(now int64) *bucket {
 // room claims room for one key more, looking for some in a locked part if need be. Who then keeps no key gives it
 // back: keys.Add(-1).
 func (s *Buckets) room(p *bucketPart, now int64) bool {
-	if s.claim() {
+	if s.keys.claim() {
 		return true
 	}
 	s.makeRoom(p, now)
-	return s.claim()
-}
-
-func (s *Buckets) claim() bool {
-	for {
-		n := s.keys.Load()
-		if n >= s.maxKeys {
-			return false
-		}
-		if s.keys.CompareAndSwap(n, n+1) {
-			return true
-		}
-	}
+	return s.keys.claim()
 }
 
 // makeRoom drops what has expired from a locked part, if it has not been swept for a while.
 func (s *Buckets) makeRoom(p *bucketPart, now int64) {
-	const often = bucketSweep / 10
-	if now-p.sweptAt >= often || now < p.sweptAt {
+	if unswept(p.sweptAt, now) {
 		s.drop(p, now)
 	}
 }
@@ -99,27 +83,15 @@ func (s *Buckets) keep(p *bucketPart, k bucketKey, b *bucket, now int64, resetAf
 	}
 }
 
-// bucketSweep is how often each part is searched for expired buckets, in µs, while there are calls.
-const bucketSweep = int64(10 * time.Second / time.Microsecond)
-
-// sweep drops expired buckets from the parts that are due: one each time a part of bucketSweep has passed, more if
-// calls are rarer than that. Any call sweeps, denied ones too, so that memory falls whatever the traffic is.
+// sweep drops expired buckets from the parts that are due. Any call sweeps, as in Store.
 func (s *Buckets) sweep(now int64) {
-	due := s.sweepAt.Load()
-	if now < due && due-now <= bucketSweep {
+	n := s.sweeps.due(now)
+	if n == 0 {
 		return
 	}
-	const step = bucketSweep / bucketParts
-	if !s.sweepAt.CompareAndSwap(due, now+step) {
-		return // another call does it
-	}
 	s.clock.follow()
-	n := int64(1)
-	if due != 0 && now > due {
-		n = min(bucketParts, (now-due)/step+1)
-	}
 	for range n {
-		p := &s.parts[s.sweepNo.Add(1)%bucketParts]
+		p := &s.parts[s.sweeps.next()]
 		p.mu.Lock()
 		s.drop(p, now)
 		p.mu.Unlock()

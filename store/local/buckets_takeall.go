@@ -66,7 +66,7 @@ func (s *Buckets) open(asks []sluice.Ask, now int64) *bucketBatch {
 			b.parts = append(b.parts, part)
 		}
 	}
-	if s.keys.Load()+int64(len(distinct)) > s.maxKeys { // before any bucket is held on to: it may be dropped
+	if s.keys.Load()+int64(len(distinct)) > s.keys.most { // before any bucket is held on to: it may be dropped
 		for _, part := range b.parts {
 			s.makeRoom(part, now)
 		}
@@ -76,7 +76,7 @@ func (s *Buckets) open(asks []sluice.Ask, now int64) *bucketBatch {
 		if p.bucket = s.parts[p.partNo].buckets[p.key]; p.bucket != nil {
 			continue
 		}
-		p.unseen = s.claim()
+		p.unseen = s.keys.claim()
 		p.overflow = !p.unseen
 		r := p.key.rule
 		if p.overflow || now < r.ends.Load() { // as bucketRule.unseen

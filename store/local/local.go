@@ -35,15 +35,13 @@ const DefaultMaxKeys = 1 << 20
 // subject that finds room starts from a copy of it, since it may have been charged there.
 type Store struct {
 	clock     clock
-	maxKeys   int64
 	seed      maphash.Seed
-	keys      atomic.Int64 // entries of all rules, and room claimed for more
+	keys      room
 	overflows atomic.Int64 // decisions on an overflow state
 	rules     atomic.Pointer[[]*rule]
 	adding    sync.Mutex // serializes writers of rules
 
-	sweepAt atomic.Int64 // µs: when the next shards are due
-	sweepNo atomic.Uint32
+	sweeps sweeps
 }
 
 // rule is the states of one algorithm of one rule. Rules come from a program's own text, so that their number needs
@@ -69,9 +67,6 @@ func (r *rule) unseen(now int64) (s algorithm.State) {
 	return s
 }
 
-// shards is how many parts a rule's keys are kept in, each with a lock of its own.
-const shards = 64
-
 type shard struct {
 	mu      sync.Mutex
 	entries map[string]*entry // by subject
@@ -89,7 +84,7 @@ func New(o Options) *Store {
 	if o.MaxKeys <= 0 {
 		o.MaxKeys = DefaultMaxKeys
 	}
-	s := &Store{clock: newClock(o.Clock), maxKeys: int64(o.MaxKeys), seed: maphash.MakeSeed()}
+	s := &Store{clock: newClock(o.Clock), keys: room{most: int64(o.MaxKeys)}, seed: maphash.MakeSeed()}
 	s.rules.Store(new([]*rule))
 	return s
 }
@@ -166,11 +161,11 @@ func (r *rule) keep(next algorithm.State, now int64, resetAfter time.Duration) {
 
 // room claims room for one key more, looking for some in a locked shard if need be.
 func (s *Store) room(sh *shard, now int64) bool {
-	if s.claim() {
+	if s.keys.claim() {
 		return true
 	}
 	s.makeRoom(sh, now)
-	return s.claim()
+	return s.keys.claim()
 }
 
 // put keeps next as the subject's state, with sh locked. e is what is kept of it so far; where that is nil, room was

@@ -93,7 +93,7 @@ func (s *Store) open(asks []sluice.Ask, now int64) *batch {
 			b.shards = append(b.shards, p.shard())
 		}
 	}
-	if s.keys.Load()+int64(len(distinct)) > s.maxKeys { // before any entry is held on to: it may be dropped
+	if s.keys.Load()+int64(len(distinct)) > s.keys.most { // before any entry is held on to: it may be dropped
 		for _, sh := range b.shards {
 			s.makeRoom(sh, now)
 		}
@@ -102,7 +102,7 @@ func (s *Store) open(asks []sluice.Ask, now int64) *batch {
 		if p.entry = p.shard().entries[p.subject]; p.entry != nil {
 			p.old = p.entry.state
 		} else {
-			p.claimed = s.claim()
+			p.claimed = s.keys.claim()
 			p.overflow = !p.claimed
 			if p.overflow || now < p.rule.ends.Load() { // as rule.unseen
 				b.lock(p.rule)
