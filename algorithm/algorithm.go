@@ -28,7 +28,8 @@ const Never = time.Duration(math.MaxInt64)
 type State [3]int64
 
 // A Strategy decides. It has no clock, lock or memory of its own, is immutable, and is safe for concurrent use.
-// Spending never turns a denial into an allowance; only time, giving back, or a new limit does.
+// Spending never turns a denial into an allowance; only time, giving back, or a new limit does. After a charge, further
+// ones at the same instant add up: k of n units pass and leave what one of k·n does, so that a store may run them as one.
 //
 // Only stores call Take and Adjust: they hold the State and make the call atomic.
 type Strategy interface {

@@ -74,7 +74,8 @@ func suffer(t *testing.T, f fault) {
 	var cause atomic.Pointer[error] // the first of Redis
 	var stores [instances]sluice.Store
 	for i := range instances {
-		o := redis.Options{Timeout: timeout}
+		// Half of the instances share round trips and remember denials, as is usual; half do neither.
+		o := redis.Options{Timeout: timeout, NoCoalescing: i%2 == 1, NoKnownDenials: i%2 == 1}
 		if f.closed {
 			o.Timeout = patience
 		}

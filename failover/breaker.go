@@ -176,8 +176,9 @@ var errOpen = fmt.Errorf("%w: failover: the breaker is open", sluice.ErrUnavaila
 
 // The outcomes of a call, as gobreaker is told them. Any other error, such as that of a panic, is neutral.
 var (
-	errFailed  = errors.New("failed")
-	errNeutral = errors.New("neither way")
+	errFailed     = errors.New("failed")
+	errNeutral    = errors.New("neither way")
+	errRemembered = errors.New("remembered") // the primary has decided without asking Redis
 )
 
 func neutral(err error) bool { return err != nil && err != errFailed }

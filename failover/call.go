@@ -11,7 +11,8 @@ import (
 // patience is how long a call must have waited for its caller's deadline to count as the store's failure.
 const patience = 10 * time.Millisecond
 
-// call runs f, which asks the primary, if the breaker lets it; asked is false where not. A panic of f, or a Goexit,
+// call runs f, which asks the primary, if the breaker lets it; asked is false where not. f returns errRemembered for an
+// answer that says nothing of the primary's health; call's error is nil then. A panic of f, or a Goexit,
 // passes through after the call has given its place as a probe back.
 func (b *Breaker) call(ctx context.Context, f func() error) (asked bool, err error) {
 	defer b.changes.deliver()
@@ -39,8 +40,12 @@ func (b *Breaker) call(ctx context.Context, f func() error) (asked bool, err err
 		}()
 		err = f()
 		ended = true
-		if err == nil {
+		switch err {
+		case nil:
 			return struct{}{}, nil
+		case errRemembered:
+			err = nil
+			return struct{}{}, errNeutral
 		}
 		return struct{}{}, outcome(ctx, err, limited, start, deadline)
 	})
@@ -55,6 +60,8 @@ func outcome(ctx context.Context, err error, limited bool, start, deadline time.
 	switch {
 	case cancelled(ctx):
 		return errNeutral
+	case isRepeated(err):
+		return errNeutral
 	case errors.Is(err, sluice.ErrState), errors.Is(err, sluice.ErrCost), err == errBusy:
 		return errNeutral
 	case limited:
@@ -64,6 +71,13 @@ func outcome(ctx context.Context, err error, limited bool, start, deadline time.
 		}
 	}
 	return errFailed
+}
+
+// isRepeated tells whether an error is one that another caller has been told already. A store says so of a failure that
+// many calls share, such as that of a batch, by a method of its error: else one lost packet would count as a row of them.
+func isRepeated(err error) bool {
+	var r interface{ Repeated() bool }
+	return errors.As(err, &r) && r.Repeated()
 }
 
 // cancelled tells whether the caller has gone: not whether its deadline has passed.

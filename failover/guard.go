@@ -89,11 +89,13 @@ func (g *guard) askPrimary(ctx context.Context, a *sluice.Ask, h hash, now int64
 			}
 		}
 		d, err = g.primary.Take(ctx, *a)
-		return err
+		return remembered(d.Source, err)
 	})
 	switch {
 	case asked && err == nil:
-		g.b.send()
+		if d.Source != sluice.Cached {
+			g.b.send()
+		}
 		if g.carries {
 			g.memory.sawPrimary(h, &d, g.b.now())
 		}
@@ -103,6 +105,14 @@ func (g *guard) askPrimary(ctx context.Context, a *sluice.Ask, h hash, now int64
 	}
 	err, decided = g.final(ctx, err)
 	return sluice.Decision{}, err, decided
+}
+
+// remembered marks the success of a primary that has repeated an answer rather than asked for one.
+func remembered(from sluice.Source, err error) error {
+	if err == nil && from == sluice.Cached {
+		return errRemembered
+	}
+	return err
 }
 
 // final returns an error as the caller is to see it, if it is to; else the fallback decides.

@@ -43,11 +43,13 @@ func (g *guard) allPrimary(ctx context.Context, asks []sluice.Ask, hashes []hash
 			}
 		}
 		v, err = sluice.TakeAll(ctx, g.primary, own)
-		return err
+		return remembered(v.Source, err)
 	})
 	switch {
 	case asked && err == nil:
-		g.b.send()
+		if v.Source != sluice.Cached {
+			g.b.send()
+		}
 		if g.carries {
 			now := g.b.now()
 			for i := range decidedOf(&v) {

@@ -51,6 +51,13 @@ func TestInvariantsCatchFaults(t *testing.T) {
 			}
 			return next, d
 		}}},
+		{"many charges at one instant are one", bucket, Bucket(), faulty{take: func(st algorithm.Strategy, s state, now, n int64) (state, decision) {
+			next, d := st.Take(s, now, n)
+			if d.Allowed && n > 1 {
+				next[0]++ // a fee for each call
+			}
+			return next, d
+		}}},
 		{"RetryAfter is exact", bucket, Bucket(), faulty{take: func(st algorithm.Strategy, s state, now, n int64) (state, decision) {
 			next, d := st.Take(s, now, n)
 			if !d.Allowed && d.RetryAfter > time.Millisecond && d.RetryAfter != algorithm.Never {

@@ -46,6 +46,7 @@ func properties() []property {
 		{"spending never turns a denial into an allowance", spendingMonotone},
 		{"edited limits stay between the two", editedLimits},
 		{"Remaining is exact", remainingExact},
+		{"many charges at one instant are one", chargesAddUp},
 	}
 }
 

@@ -98,6 +98,40 @@ func upToTakesRemaining(c *cases) {
 	})
 }
 
+// Strategy: after a charge, k more of n at the same instant pass and leave what one of the same sum does: a store may run
+// them as one.
+func chargesAddUp(c *cases) {
+	c.points(edited, func(p point) {
+		most := atOnce(p.limit)
+		n := oneOf(p.src, 1, p.cost(), 1+p.src.below(most/2+1), 1+p.src.below(most/64+1))
+		s, d := p.st.Take(p.s, p.now, n)
+		if !d.Allowed {
+			return
+		}
+		calls := 1 + p.src.below(64)
+		each, passed := s, int64(0)
+		for range calls {
+			next, d := p.st.Take(each, p.now, n)
+			if !d.Allowed {
+				break
+			}
+			each, passed = next, passed+1
+		}
+		if n > algorithm.Bound/calls {
+			return // no sum
+		}
+		sum := calls
+		at, all := p.st.Take(s, p.now, n*sum)
+		if !all.Allowed {
+			sum = all.Remaining / n
+			at, all = p.st.Take(s, p.now, n*sum)
+		}
+		if !all.Allowed || sum != passed || at != each {
+			p.fail("after Take(%d), of %d more of the same %d pass and leave %v; at once %d and %v", n, calls, passed, each, sum, at)
+		}
+	})
+}
+
 // Contract 6: at ResetAfter the state is as good as new. Under one limit it isn't a tick before.
 func resetAfterExact(c *cases) {
 	edits := oneOf[int64](c.src, oneLimit, edited)

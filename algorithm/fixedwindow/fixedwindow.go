@@ -43,8 +43,14 @@ func New(l algorithm.Limit) (*Window, error) {
 // that stepped back stays in the running window. A state of another Period is not counted: an edited Period starts
 // afresh.
 func (w *Window) Take(s algorithm.State, now, n int64) (algorithm.State, algorithm.Decision) {
+	d := w.TakeIn(&s, now, n)
+	return s, d
+}
+
+// TakeIn is Take on a state that stays where it is: for stores in memory, to which copies are a large part of the time.
+func (w *Window) TakeIn(s *algorithm.State, now, n int64) (d algorithm.Decision) {
 	count, start := w.running(s, now)
-	d := algorithm.Decision{Limit: w.count, At: now, Remaining: max(0, w.count-count)}
+	d.Limit, d.At, d.Remaining = w.count, now, max(0, w.count-count)
 	end := µs(start + w.period - now)
 	switch {
 	case n == 0:
@@ -55,19 +61,19 @@ func (w *Window) Take(s algorithm.State, now, n int64) (algorithm.State, algorit
 		d.RetryAfter = end
 	default:
 		count += n
-		s = algorithm.State{count, start, w.period}
+		s[0], s[1], s[2] = count, start, w.period
 		d.Allowed, d.Charged, d.Remaining = true, n, w.count-count
 	}
 	if count > 0 {
 		d.ResetAfter = end
 	}
-	return s, d
+	return d
 }
 
 // Adjust counts n units more in the running window, up to one Count over; or gives n back, if they were charged in
 // the running window. What is owed on a charge of a window that has ended counts in the running one.
 func (w *Window) Adjust(s algorithm.State, now, n, at int64) algorithm.State {
-	count, start := w.running(s, now)
+	count, start := w.running(&s, now)
 	switch {
 	case n < 0 && at >= start:
 		count = max(0, count+max(n, -algorithm.Bound))
@@ -82,7 +88,7 @@ func (w *Window) Adjust(s algorithm.State, now, n, at int64) algorithm.State {
 
 // running returns the window that now lies in and what was counted in it. Where the stored window is later, the clock
 // stepped back, and the stored one runs on.
-func (w *Window) running(s algorithm.State, now int64) (count, start int64) {
+func (w *Window) running(s *algorithm.State, now int64) (count, start int64) {
 	start = now - now%w.period
 	if s[2] == w.period && s[1] >= start {
 		return max(0, s[0]), s[1]

@@ -40,12 +40,20 @@ func New(l algorithm.Limit) (*Queue, error) {
 // before it have left. A Burst of 1 never delays. Remaining is the room left. See
 // https://en.wikipedia.org/wiki/Leaky_bucket#As_a_queue.
 func (q *Queue) Take(s algorithm.State, now, n int64) (next algorithm.State, d algorithm.Decision) {
-	next = s
-	before := q.level.Take(&next, &d, now, n)
+	d = q.TakeIn(&s, now, n)
+	return s, d
+}
+
+// TakeIn is Take on a state that stays where it is: for stores in memory, to which copies are a large part of the time.
+func (q *Queue) TakeIn(s *algorithm.State, now, n int64) (d algorithm.Decision) {
+	before, ok := q.level.TakeUsual(s, &d, now, n)
+	if !ok {
+		before = q.level.Take(s, &d, now, n)
+	}
 	if d.Charged > 0 {
 		d.Delay = q.level.Delay(before)
 	}
-	return next, d
+	return d
 }
 
 // Adjust adds n units to the end of the queue, up to one Burst over, or gives n places back. Those already promised

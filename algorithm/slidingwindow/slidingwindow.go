@@ -62,10 +62,16 @@ func New(l algorithm.Limit) (*Window, error) {
 // window: the weight by which the previous window still counts. The formula is that of
 // https://blog.cloudflare.com/counting-things-a-lot-of-different-things/, rounded up so that it never admits more.
 func (w *Window) Take(s algorithm.State, now, n int64) (algorithm.State, algorithm.Decision) {
+	d := w.TakeIn(&s, now, n)
+	return s, d
+}
+
+// TakeIn is Take on a state that stays where it is: for stores in memory, to which copies are a large part of the time.
+func (w *Window) TakeIn(s *algorithm.State, now, n int64) (d algorithm.Decision) {
 	previous, current, start := w.running(s, now)
 	weighed, left := w.seen(previous), w.left(start, now)
 	spent := ceil(weighed*left, w.period) + abs(current)
-	d := algorithm.Decision{Limit: w.count, At: now, Remaining: max(0, w.count-spent)}
+	d.Limit, d.At, d.Remaining = w.count, now, max(0, w.count-spent)
 	switch {
 	case n == 0:
 		d.Allowed = true
@@ -75,11 +81,11 @@ func (w *Window) Take(s algorithm.State, now, n int64) (algorithm.State, algorit
 		d.RetryAfter = µs(w.passes(weighed, current, start, n) - now)
 	default:
 		current = abs(current) + n
-		s = algorithm.State{previous, current, start}
+		s[0], s[1], s[2] = previous, current, start
 		d.Allowed, d.Charged, d.Remaining = true, n, w.count-spent-n
 	}
 	d.ResetAfter = w.reset(previous, current, start, now)
-	return s, d
+	return d
 }
 
 // passes is when n units will pass that do not yet: as the previous window fades, or else as the running one, once it
@@ -98,7 +104,7 @@ func (w *Window) passes(weighed, current, start, n int64) int64 {
 // when its window has passed. Without that mark a counter above Count stems from a larger limit that was edited down,
 // and weighs as Count.
 func (w *Window) Adjust(s algorithm.State, now, n, at int64) algorithm.State {
-	previous, current, start := w.running(s, now)
+	previous, current, start := w.running(&s, now)
 	count, owed := abs(current), current < 0
 	switch {
 	case n < 0 && at >= start:
@@ -117,7 +123,7 @@ func (w *Window) Adjust(s algorithm.State, now, n, at int64) algorithm.State {
 
 // running returns the counters as of the window that now lies in. A stored window that is later runs on: the clock
 // stepped back. One that does not start on a multiple of the period was of another period, and is not counted.
-func (w *Window) running(s algorithm.State, now int64) (previous, current, start int64) {
+func (w *Window) running(s *algorithm.State, now int64) (previous, current, start int64) {
 	period := w.period * w.tick
 	start = now - now%period
 	switch stored := s[2]; {

@@ -43,9 +43,16 @@ func New(l algorithm.Limit) (*Bucket, error) {
 // https://en.wikipedia.org/wiki/Token_bucket, counted from full. A state written under a larger limit is clamped to
 // Burst for the verdict alone.
 func (b *Bucket) Take(s algorithm.State, now, n int64) (next algorithm.State, d algorithm.Decision) {
-	next = s
-	b.level.Take(&next, &d, now, n)
-	return next, d
+	d = b.TakeIn(&s, now, n)
+	return s, d
+}
+
+// TakeIn is Take on a state that stays where it is: for stores in memory, to which copies are a large part of the time.
+func (b *Bucket) TakeIn(s *algorithm.State, now, n int64) (d algorithm.Decision) {
+	if _, ok := b.level.TakeUsual(s, &d, now, n); !ok {
+		b.level.Take(s, &d, now, n)
+	}
+	return d
 }
 
 // Adjust spends n tokens more, up to one Burst of debt, or gives n back, whenever they were charged.

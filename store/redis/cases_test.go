@@ -304,7 +304,8 @@ func TestCase_H7_NumbersAreCompared(t *testing.T) {
 	}
 }
 
-// TestExact lets many goroutines on several clients spend one key: exactly the limit passes.
+// TestExact lets many goroutines on several clients spend one key, with and without coalescing and known denials:
+// exactly the limit passes.
 func TestExact(t *testing.T) {
 	ctx := context.Background()
 	server := redistest.Shared(t)
@@ -313,8 +314,10 @@ func TestExact(t *testing.T) {
 	for name, st := range strategies(limit, 5000*24*time.Hour) {
 		var admitted atomic.Int64
 		var wg sync.WaitGroup
-		for range clients {
-			s := New(server.Client(func(o *goredis.Options) { o.PoolTimeout = time.Minute }), Options{Prefix: prefix, Timeout: time.Minute})
+		for i := range clients {
+			s := New(server.Client(func(o *goredis.Options) { o.PoolTimeout = time.Minute }), Options{
+				Prefix: prefix, Timeout: time.Minute, NoCoalescing: i&1 != 0, NoKnownDenials: i&2 != 0,
+			})
 			l := sluice.New(s, st, "r")
 			for range goroutines {
 				wg.Go(func() {

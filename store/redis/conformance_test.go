@@ -22,8 +22,13 @@ var prefixes atomic.Int64
 // fresh makes stores on one client, each with a prefix of its own. The timeout is long: the suite loads a store from
 // 64 goroutines, and machines are slow at times.
 func fresh(client goredis.UniversalClient, clock *storetest.Clock) func(*testing.T) sluice.Store {
+	return freshWith(client, clock, Options{})
+}
+
+// freshWith does so with other options.
+func freshWith(client goredis.UniversalClient, clock *storetest.Clock, o Options) func(*testing.T) sluice.Store {
 	return func(*testing.T) sluice.Store {
-		o := Options{Prefix: fmt.Sprintf("t%d", prefixes.Add(1)), Timeout: 20 * time.Second}
+		o := Options{NoCoalescing: o.NoCoalescing, NoKnownDenials: o.NoKnownDenials, Prefix: fmt.Sprintf("t%d", prefixes.Add(1)), Timeout: 20 * time.Second}
 		if clock != nil {
 			o.Clock = clock.Now
 		}
@@ -64,6 +69,22 @@ func TestConformance(t *testing.T) {
 		})
 		if c.name == "miniredis" {
 			_ = c.client.Close()
+		}
+	}
+}
+
+// TestConformanceAlone is the same without coalescing, and without known denials.
+func TestConformanceAlone(t *testing.T) {
+	clock := new(storetest.Clock)
+	for name, client := range map[string]goredis.UniversalClient{
+		"redis": redistest.Shared(t).Client(), "cluster": redistest.StartCluster(t, 3).Client(),
+	} {
+		for _, o := range []Options{{NoCoalescing: true}, {NoKnownDenials: true}, {NoCoalescing: true, NoKnownDenials: true}} {
+			t.Run(fmt.Sprintf("%s/coalescing=%t/known=%t", name, !o.NoCoalescing, !o.NoKnownDenials), func(t *testing.T) {
+				storetest.Run(t, storetest.Config{
+					New: freshWith(client, clock, o), Clock: clock, Source: sluice.Shared, Batcher: true, Atomic: name == "redis",
+				})
+			})
 		}
 	}
 }

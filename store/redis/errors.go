@@ -29,7 +29,12 @@ func classify(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, sluice.ErrUnavailable): // ours already
+	case isRepeated(err):
+		if err = classify(ctx, errors.Unwrap(err)); err == context.Canceled {
+			return err
+		}
+		return repeated{err}
+	case errors.Is(err, sluice.ErrUnavailable), errors.Is(err, sluice.ErrState): // ours already
 		return err
 	case errors.As(err, &server):
 		if strings.Contains(server.Error(), "WRONGTYPE") {
@@ -61,3 +66,8 @@ func crossSlot(err error) bool {
 
 // tryAgain tells whether some of the keys are just being moved to another node.
 func tryAgain(err error) bool { return err != nil && goredis.IsTryAgainError(err) }
+
+func isRepeated(err error) bool {
+	_, ok := err.(repeated)
+	return ok
+}

@@ -150,9 +150,8 @@ func FuzzReply(f *testing.F) {
 			}
 		}
 		script, _ := asks[0].Strategy.Lua()
-		var s Store
 		for n := range len(items) + 1 {
-			got, err := s.readOne(&asks[0], script, items[:n])
+			got, _, err := readOne(&asks[0], script, items[:n])
 			if err == nil && (got.Remaining < 0 || got.Remaining > got.Limit || got.RetryAfter < 0 || got.ResetAfter < 0) {
 				t.Errorf("reply %q gives %+v", items[:n], got)
 			}
@@ -172,7 +171,7 @@ func TestHungServer(t *testing.T) {
 	client := server.Client(func(o *goredis.Options) {
 		o.ReadTimeout, o.WriteTimeout, o.PoolSize = time.Minute, time.Minute, 4*maxAbandoned
 	})
-	s := New(client, Options{Timeout: 100 * time.Millisecond})
+	s := New(client, Options{Timeout: 100 * time.Millisecond, NoCoalescing: true})
 	l := sluice.New(s, strategies(1000, time.Hour)["token_bucket"], "r")
 	ctx := context.Background()
 	if _, err := l.Allow(ctx, "k"); err != nil {

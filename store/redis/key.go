@@ -13,7 +13,7 @@ const longPart = 128
 // key is <prefix>:{<subject>}:<rule>:<script name>. The braces are a hash tag: all keys of one subject lie on one
 // slot of a cluster, and different subjects spread over the slots.
 func (s *Store) key(k sluice.Key, script string) string {
-	b := make([]byte, 0, len(s.prefix)+len(k.Subject)+len(k.Rule)+len(script)+8)
+	b := make([]byte, 0, 128) // on the stack, as most keys are shorter
 	b = append(b, s.prefix...)
 	b = append(b, ":{"...)
 	b = appendPart(b, k.Subject)

@@ -29,17 +29,18 @@ end
 local allowed, kept, reset = take(s, now, n, p)
 if kept then
   local format = string.format
+  local digits = format('%d', 4503599627370496) == '4503599627370496' and '%d' or '%.0f' -- where a long has 64 bits
   if kept[1] == 0 and kept[2] == 0 and kept[3] == 0 then
     call('DEL', key)
   else
     if kept[3] == third then
-      call('HSET', key, word1, format('%.0f', kept[1]), word2, format('%.0f', kept[2]))
+      call('HSET', key, word1, format(digits, kept[1]), word2, format(digits, kept[2]))
     else
-      call('HSET', key, word1, format('%.0f', kept[1]), word2, format('%.0f', kept[2]), word3, format('%.0f', kept[3]))
+      call('HSET', key, word1, format(digits, kept[1]), word2, format(digits, kept[2]), word3, format(digits, kept[3]))
     end
     reset = math.ceil(reset / 1000)
     if clock ~= '' then reset = reset + 60000 end -- a caller's clock that lags must not find a fresh state
-    call('PEXPIRE', key, format('%.0f', reset > 0 and reset or 1))
+    call('PEXPIRE', key, format(digits, reset > 0 and reset or 1))
   end
 end
 return { t[1], t[2], allowed and ARGV[2] or '0', a, b, c }

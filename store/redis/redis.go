@@ -8,6 +8,7 @@ package redis
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -23,8 +24,9 @@ type Options struct {
 	Prefix  string           // begins every key; "": "sluice". No brace, since the subject is the hash tag
 	Timeout time.Duration    // a whole call, connecting included; 0: 50ms
 	Clock   func() time.Time // nil: Redis TIME, read in the script, which all processes share
-	// NoCoalescing sends each decision by itself. NoKnownDenials asks Redis about every request. (Today every
-	// decision is sent by itself and asked; the fields stand for programs that want it so for good.)
+	// NoCoalescing sends each decision by itself, rather than with those that wait beside it. NoKnownDenials asks Redis
+	// about every request, also where a denial less than a second old says that it would be denied. Neither changes a
+	// decision; see docs/operations.md.
 	NoCoalescing, NoKnownDenials bool
 }
 
@@ -42,12 +44,18 @@ type Store struct {
 	client    goredis.UniversalClient
 	prefix    string
 	timeout   time.Duration
+	patience  time.Duration // how long a lane waits for a batch while others queue
 	clock     func() time.Time
+	born      time.Time
 	owned     bool // the client was opened here
 	oneNode   bool // a client of one server, where any keys can be taken together
+	alone     bool // each decision is sent by itself
 	sharded   atomic.Bool
 	scripts   scripts
-	abandoned atomic.Int64
+	seed      maphash.Seed
+	lanes     []lane
+	denials   [64]denialShard
+	abandoned atomic.Int64 // commands and batches that nobody waits for any more
 	beats     beats
 	closed    atomic.Bool
 }
@@ -67,9 +75,48 @@ func New(client goredis.UniversalClient, o Options) *Store {
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout
 	}
-	_, oneNode := client.(*goredis.Client)
-	return &Store{client: client, prefix: o.Prefix, timeout: o.Timeout, clock: o.Clock, oneNode: oneNode}
+	s := &Store{
+		client: client, prefix: o.Prefix, timeout: o.Timeout, patience: o.Timeout / 4, clock: o.Clock, born: time.Now(),
+		alone: o.NoCoalescing, seed: maphash.MakeSeed(),
+	}
+	switch client.(type) {
+	case *goredis.Client:
+		s.oneNode = true
+		s.lanes = make([]lane, nodeLanes)
+	case *goredis.ClusterClient:
+		s.lanes = make([]lane, clusterLanes)
+	default: // a ring, whose shards can't be told from here: a batch would wait for the slowest
+		s.alone = true
+	}
+	for i := range s.lanes {
+		s.lanes[i].s = s
+	}
+	for i := range s.denials {
+		s.denials[i].off = o.NoKnownDenials
+	}
+	return s
 }
+
+// How many batches may be away at a time: on one node, so that Redis works on one while another is written or read; in a
+// cluster, so that most have keys of one node alone, and a node that hangs does not hold up the others' keys.
+const (
+	nodeLanes    = 4
+	clusterLanes = 16
+)
+
+// hash spreads subjects over lanes and over what is remembered of denials.
+func (s *Store) hash(subject string) uint64 { return maphash.String(s.seed, subject) }
+
+// lane returns the lane of a key, and of all others of its subject.
+func (s *Store) lane(hash uint64, key string) *lane {
+	if s.oneNode {
+		return &s.lanes[hash%nodeLanes]
+	}
+	return &s.lanes[slot(key)*clusterLanes/slots] // a node's slots usually follow one another
+}
+
+// elapsed is the time since the store was made, ns, on a clock that nobody sets.
+func (s *Store) elapsed() int64 { return int64(time.Since(s.born)) }
 
 // Close signs this instance off from the groups that it called Heartbeat for, and closes the client if Open made it.
 // It may be called twice.
@@ -87,7 +134,7 @@ func (s *Store) Take(ctx context.Context, a sluice.Ask) (sluice.Decision, error)
 		return sluice.Decision{}, err
 	}
 	script, params := a.Strategy.Lua()
-	if err := checkScript(script); err != nil {
+	if err := s.scripts.check(script); err != nil {
 		return sluice.Decision{}, err
 	}
 	if a.Mode != sluice.Charge {
@@ -97,17 +144,46 @@ func (s *Store) Take(ctx context.Context, a sluice.Ask) (sluice.Decision, error)
 		}
 		return v.Each[0], nil
 	}
-
-	args := make([]any, 0, 5+len(params))
-	args = append(args, s.key(a.Key, script.Name), s.now(), min(a.N, algorithm.Bound))
-	for _, p := range params {
-		args = append(args, p)
+	hash := s.hash(a.Key.Subject)
+	known := s.known(hash)
+	if d, ok := s.knownDenial(known, &a, script, params); ok {
+		return d, nil
 	}
-	reply, err := s.run(ctx, s.scripts.charge(script), 1, args)
+	r := newRequest()
+	r.ask, r.script, r.params = a, script, params
+	r.ask.N = min(a.N, algorithm.Bound)
+	r.key, r.known, r.mark = s.key(a.Key, script.Name), known, known.mark.Load()
+	if s.alone {
+		return s.charge(ctx, r)
+	}
+	if err := s.lane(hash, r.key).do(ctx, r); err != nil {
+		return sluice.Decision{}, classify(ctx, err) // r may be in a batch yet
+	}
+	if err := r.failure(); err != nil {
+		return sluice.Decision{}, classify(ctx, err)
+	}
+	d := r.decision
+	r.release()
+	return d, nil
+}
+
+// charge makes one plain charge by itself.
+func (s *Store) charge(ctx context.Context, r *request) (sluice.Decision, error) {
+	args := make([]any, 0, 3+len(r.params))
+	args = appendNumbers(append(args, r.key, s.now(), r.ask.N), r.params)
+	sent := s.elapsed()
+	reply, err := s.run(ctx, s.scripts.charge(r.script), 1, args)
 	if err != nil {
 		return sluice.Decision{}, classify(ctx, err)
 	}
-	return s.readOne(&a, script, reply)
+	d, state, err := readOne(&r.ask, r.script, reply)
+	if err != nil {
+		return sluice.Decision{}, err
+	}
+	r.decision = d
+	r.learn(state, sent, s.elapsed())
+	r.release()
+	return d, nil
 }
 
 // now is the script's first argument: the caller's clock in µs, or "" for the server's.

@@ -2,7 +2,7 @@ package redis
 
 import (
 	"fmt"
-	"strconv"
+	"strings"
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algorithm"
@@ -40,20 +40,37 @@ func (r *reader) next() any {
 
 // whole returns an element that is a whole number within ±2^52.
 func (r *reader) whole(name string) int64 {
-	var n int64
-	var err error
-	switch item := r.next().(type) {
-	case string:
-		n, err = strconv.ParseInt(item, 10, 64)
-	case int64:
-		n = item
-	default:
-		err = fmt.Errorf("a %T", item)
-	}
-	if r.err == nil && (err != nil || n > algorithm.Bound || n < -algorithm.Bound) {
+	n, ok := whole(r.next())
+	if r.err == nil && !ok {
 		r.err = fmt.Errorf("%w: reply's %s is no whole number within ±2^52", sluice.ErrState, name)
 	}
 	return n
+}
+
+// whole reads a number as the scripts do: digits, maybe after a minus sign, within ±2^52.
+func whole(item any) (n int64, ok bool) {
+	text, ok := item.(string)
+	if !ok {
+		n, ok = item.(int64)
+		return n, ok && n <= algorithm.Bound && n >= -algorithm.Bound
+	}
+	digits := strings.TrimPrefix(text, "-")
+	if digits == "" {
+		return 0, false
+	}
+	for i := range len(digits) {
+		c := digits[i] - '0'
+		if c > 9 {
+			return 0, false
+		}
+		if n = n*10 + int64(c); n > algorithm.Bound {
+			return 0, false
+		}
+	}
+	if len(digits) < len(text) {
+		n = -n
+	}
+	return n, true
 }
 
 // now returns the time of the decision, µs.
@@ -65,26 +82,46 @@ func (r *reader) now() int64 {
 	return min(seconds*1_000_000+micros, algorithm.Bound-1)
 }
 
-// ask returns what one ask charged and the state that it found. Words are all there or none is.
-func (r *reader) ask(key string, script *algorithm.Script) (charged int64, s algorithm.State) {
+// ask returns what one ask charged and the state that it found.
+func (r *reader) ask(rule string, script *algorithm.Script) (charged int64, s algorithm.State) {
 	charged = r.whole("charged")
-	if r.err == nil && charged < 0 {
-		r.err = fmt.Errorf("%w: key %q: words %s are not all whole numbers within ±2^52", sluice.ErrState, key, r.words(script))
-		return charged, s
+	s, err := r.words(rule, script)
+	if r.err == nil && charged < 0 && err == nil {
+		err = fmt.Errorf("%w: rule %q: Redis takes its words for unusable", sluice.ErrState, rule)
 	}
-	missing := 0
-	for i, name := range script.Words {
-		if r.err == nil && len(r.items) > 0 && r.items[0] == nil {
-			r.items = r.items[1:]
+	if r.err == nil {
+		r.err = err
+	}
+	return charged, s
+}
+
+// words returns a state as it was found. Its words are whole numbers, all there or none; the error, if not, is one of
+// this state alone.
+func (r *reader) words(rule string, script *algorithm.Script) (s algorithm.State, err error) {
+	var found [len(s)]any
+	missing, unusable := 0, false
+	for i := range found {
+		if found[i] = r.next(); found[i] == nil {
 			missing++
 			continue
 		}
-		s[i] = r.whole(name)
+		n, ok := whole(found[i])
+		s[i], unusable = n, unusable || !ok
 	}
-	if r.err == nil && missing != 0 && missing != len(s) {
-		r.err = fmt.Errorf("%w: key %q: %d of its words are missing", sluice.ErrState, key, missing)
+	if r.err != nil {
+		return s, nil
 	}
-	return charged, s
+	if unusable || missing != 0 && missing != len(s) {
+		text := ""
+		for i, name := range script.Words {
+			text += " " + name + "="
+			if found[i] != nil {
+				text += fmt.Sprintf("%.40q", fmt.Sprint(found[i]))
+			}
+		}
+		return s, fmt.Errorf("%w: rule %q: words%s: want none, or three whole numbers within ±2^52", sluice.ErrState, rule, text)
+	}
+	return s, nil
 }
 
 // end tells of elements that nobody asked for, and of the first fault.
@@ -95,30 +132,19 @@ func (r *reader) end() error {
 	return r.err
 }
 
-// words writes the words of a state that is unusable.
-func (r *reader) words(script *algorithm.Script) string {
-	text := ""
-	for i, name := range script.Words {
-		if i < len(r.items) {
-			text += fmt.Sprintf(" %s=%.40q", name, r.items[i])
-		}
-	}
-	return text
-}
-
-// readOne makes the Decision of one plain charge.
-func (s *Store) readOne(a *sluice.Ask, script *algorithm.Script, reply any) (sluice.Decision, error) {
+// readOne makes the Decision of one plain charge, and returns the state that it left.
+func readOne(a *sluice.Ask, script *algorithm.Script, reply any) (sluice.Decision, algorithm.State, error) {
 	r := newReader(reply)
 	now := r.now()
 	charged, state := r.ask(a.Key.Rule, script)
 	if err := r.end(); err != nil {
-		return sluice.Decision{}, err
+		return sluice.Decision{}, state, err
 	}
-	_, d := a.Strategy.Take(state, now, a.N)
+	left, d := a.Strategy.Take(state, now, a.N)
 	if d.Charged != charged {
-		return sluice.Decision{}, differs(a, charged, d.Charged)
+		return sluice.Decision{}, state, differs(a, charged, d.Charged)
 	}
-	return d, nil
+	return d, left, nil
 }
 
 // readAny makes the Verdict of any asks.

@@ -16,6 +16,9 @@ import (
 //go:embed one.lua
 var oneLua string
 
+//go:embed batch.lua
+var batchLua string
+
 //go:embed head.lua
 var headLua string
 
@@ -42,16 +45,23 @@ func newComposed(source string) *composed {
 
 // scripts composes each script once. Algorithms come from a program's own text, so that their number needs no bound.
 type scripts struct {
-	one  sync.Map // *algorithm.Script -> *composed
-	many sync.Map // the algorithms' names, joined -> *composed
+	checked sync.Map // *algorithm.Script
+	one     sync.Map // *algorithm.Script -> *composed: of one charge
+	some    sync.Map // *algorithm.Script -> *composed: of several charges
+	many    sync.Map // the algorithms' names, joined -> *composed: of any asks
 }
 
 // charge is the lean script of one plain charge.
-func (s *scripts) charge(a *algorithm.Script) *composed {
-	if c, ok := s.one.Load(a); ok {
+func (s *scripts) charge(a *algorithm.Script) *composed { return composedIn(&s.one, a, composeOne) }
+
+// batch is the script of several plain charges under one strategy.
+func (s *scripts) batch(a *algorithm.Script) *composed { return composedIn(&s.some, a, composeBatch) }
+
+func composedIn(m *sync.Map, a *algorithm.Script, compose func(*algorithm.Script) string) *composed {
+	if c, ok := m.Load(a); ok {
 		return c.(*composed)
 	}
-	c, _ := s.one.LoadOrStore(a, newComposed(composeOne(a)))
+	c, _ := m.LoadOrStore(a, newComposed(compose(a)))
 	return c.(*composed)
 }
 
@@ -69,8 +79,12 @@ func (s *scripts) any(algorithms []*algorithm.Script) *composed {
 	return c.(*composed)
 }
 
-func composeOne(a *algorithm.Script) string {
-	return fmt.Sprintf("local word1, word2, word3 = '%s', '%s', '%s'\n%s\n%s", a.Words[0], a.Words[1], a.Words[2], a.Source, oneLua)
+func composeOne(a *algorithm.Script) string { return composeCharge(a, oneLua) }
+
+func composeBatch(a *algorithm.Script) string { return composeCharge(a, batchLua) }
+
+func composeCharge(a *algorithm.Script, rest string) string {
+	return fmt.Sprintf("local word1, word2, word3 = '%s', '%s', '%s'\n%s\n%s", a.Words[0], a.Words[1], a.Words[2], a.Source, rest)
 }
 
 func composeAny(algorithms []*algorithm.Script) string {
@@ -84,7 +98,19 @@ func composeAny(algorithms []*algorithm.Script) string {
 	return b.String()
 }
 
-// checkScript refuses an algorithm that can't be composed: its name and words become parts of keys and of Lua text.
+// check refuses an algorithm that can't be composed.
+func (s *scripts) check(a *algorithm.Script) error {
+	if _, ok := s.checked.Load(a); ok {
+		return nil
+	}
+	if err := checkScript(a); err != nil {
+		return err
+	}
+	s.checked.Store(a, nil)
+	return nil
+}
+
+// checkScript tells whether a script's name and words can become parts of keys and of Lua text.
 func checkScript(a *algorithm.Script) error {
 	plain := func(s string) bool {
 		return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""

@@ -54,6 +54,7 @@ func TestSHA(t *testing.T) {
 	slices.SortFunc(all, func(a, b *algorithm.Script) int { return strings.Compare(a.Name, b.Name) })
 	for _, a := range all {
 		fmt.Fprintf(&b, "one %s %s\n", a.Name, newComposed(composeOne(a)).sha)
+		fmt.Fprintf(&b, "batch %s %s\n", a.Name, newComposed(composeBatch(a)).sha)
 	}
 	for set := 1; set < 1<<len(all); set++ {
 		var some []*algorithm.Script

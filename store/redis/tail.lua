@@ -4,6 +4,7 @@
 -- Reply: {seconds, µs, the ask that refused or 0, then for each ask that was tried: charged, three words as they were}.
 -- charged is '-1' where the words are unusable. A refusal, or unusable words, write nothing.
 local call, find, format = redis.call, string.find, string.format
+local digits = format('%d', 4503599627370496) == '4503599627370496' and '%d' or '%.0f' -- where a long has 64 bits
 local t = ARGV[1]
 if t == '' then t = call('TIME') else t = { '0', t } end
 local now = t[1] * 1000000 + t[2]
@@ -64,12 +65,12 @@ for k = 1, #KEYS do
     end
   end
   local r = #reply
-  reply[r + 1], reply[r + 2], reply[r + 3], reply[r + 4] = format('%.0f', charged), w[1], w[2], w[3]
+  reply[r + 1], reply[r + 2], reply[r + 3], reply[r + 4] = format(digits, charged), w[1], w[2], w[3]
   if refused > 0 or charged < 0 then break end
 end
 
 if refused > 0 then
-  reply[3] = format('%.0f', refused)
+  reply[3] = format(digits, refused)
   return reply
 end
 for k = 1, #order do
@@ -80,10 +81,10 @@ for k = 1, #order do
   elseif s[1] == 0 and s[2] == 0 and s[3] == 0 then
     call('DEL', o.key)
   else
-    call('HSET', o.key, o.names[1], format('%.0f', s[1]), o.names[2], format('%.0f', s[2]), o.names[3], format('%.0f', s[3]))
+    call('HSET', o.key, o.names[1], format(digits, s[1]), o.names[2], format(digits, s[2]), o.names[3], format(digits, s[3]))
     local ms = math.ceil(o.reset / 1000)
     if ARGV[1] ~= '' then ms = ms + 60000 end -- a caller's clock that lags must not find a fresh state
-    call('PEXPIRE', o.key, format('%.0f', ms > 0 and ms or 1))
+    call('PEXPIRE', o.key, format(digits, ms > 0 and ms or 1))
   end
 end
 return reply

@@ -21,9 +21,12 @@ func (s *Store) TakeAll(ctx context.Context, asks []sluice.Ask) (sluice.Verdict,
 	}
 	for _, a := range asks {
 		script, _ := a.Strategy.Lua()
-		if err := checkScript(script); err != nil {
+		if err := s.scripts.check(script); err != nil {
 			return sluice.Verdict{}, err
 		}
+	}
+	if v, ok := s.knownRefusal(asks); ok {
+		return v, nil
 	}
 	if !s.together(asks) {
 		return sluice.TakeInOrder(ctx, single{s}, asks)
@@ -48,40 +51,16 @@ func (s single) Take(ctx context.Context, a sluice.Ask) (sluice.Decision, error)
 
 // takeAny takes any asks, whose keys lie on one node as far as we know, with one script call.
 func (s *Store) takeAny(ctx context.Context, asks []sluice.Ask) (sluice.Verdict, error) {
-	algorithms := make([]*algorithm.Script, 0, len(asks))
-	for _, a := range asks {
-		script, _ := a.Strategy.Lua()
-		if err := checkScript(script); err != nil {
-			return sluice.Verdict{}, err
-		}
-		if !slices.Contains(algorithms, script) {
-			algorithms = append(algorithms, script)
+	w := s.ownCallOf(asks)
+	reply, err := s.call(ctx, s.hash(asks[0].Key.Subject), w)
+	for i := range asks {
+		if asks[i].Mode != sluice.Peek {
+			s.known(s.hash(asks[i].Key.Subject)).forget(&asks[i])
 		}
 	}
-	slices.SortFunc(algorithms, func(a, b *algorithm.Script) int { return cmp.Compare(a.Name, b.Name) })
-
-	keys := make([]string, len(asks))
-	args := make([]any, 0, 1+9*len(asks))
-	for i, a := range asks {
-		script, _ := a.Strategy.Lua()
-		keys[i] = s.key(a.Key, script.Name)
-		args = append(args, keys[i])
-	}
-	args = append(args, s.now())
-	for _, a := range asks {
-		script, params := a.Strategy.Lua()
-		n := min(max(a.N, -algorithm.Bound), algorithm.Bound)
-		at := min(max(a.At, -algorithm.Bound), algorithm.Bound)
-		args = append(args, slices.Index(algorithms, script)+1, int(a.Mode), n, at, len(params))
-		for _, p := range params {
-			args = append(args, p)
-		}
-	}
-
-	reply, err := s.run(ctx, s.scripts.any(algorithms), len(keys), args)
 	switch {
 	case err == nil:
-		return readAny(asks, keys, reply)
+		return readAny(asks, w.keys, reply)
 	case len(asks) > 1 && crossSlot(err):
 		s.sharded.Store(true)
 		return sluice.TakeInOrder(ctx, single{s}, asks)
@@ -89,4 +68,49 @@ func (s *Store) takeAny(ctx context.Context, asks []sluice.Ask) (sluice.Verdict,
 		return sluice.TakeInOrder(ctx, single{s}, asks)
 	}
 	return sluice.Verdict{}, classify(ctx, err)
+}
+
+// ownCallOf makes the script call of any asks.
+func (s *Store) ownCallOf(asks []sluice.Ask) *ownCall {
+	algorithms := make([]*algorithm.Script, 0, len(asks))
+	for _, a := range asks {
+		if script, _ := a.Strategy.Lua(); !slices.Contains(algorithms, script) {
+			algorithms = append(algorithms, script)
+		}
+	}
+	slices.SortFunc(algorithms, func(a, b *algorithm.Script) int { return cmp.Compare(a.Name, b.Name) })
+
+	w := &ownCall{script: s.scripts.any(algorithms), keys: make([]string, len(asks)), args: make([]any, 0, 1+8*len(asks))}
+	w.args = append(w.args, s.now())
+	for i, a := range asks {
+		script, params := a.Strategy.Lua()
+		w.keys[i] = s.key(a.Key, script.Name)
+		n := min(max(a.N, -algorithm.Bound), algorithm.Bound)
+		at := min(max(a.At, -algorithm.Bound), algorithm.Bound)
+		w.args = append(w.args, slices.Index(algorithms, script)+1, int(a.Mode), n, at, len(params))
+		w.args = appendNumbers(w.args, params)
+	}
+	return w
+}
+
+// call makes a script call of its own, among those of others unless that is off.
+func (s *Store) call(ctx context.Context, hash uint64, w *ownCall) (any, error) {
+	if s.alone {
+		args := make([]any, 0, len(w.keys)+len(w.args))
+		for _, k := range w.keys {
+			args = append(args, k)
+		}
+		return s.run(ctx, w.script, len(w.keys), append(args, w.args...))
+	}
+	r := newRequest()
+	r.own = w
+	if err := s.lane(hash, w.keys[0]).do(ctx, r); err != nil {
+		return nil, err // r may be in a batch yet
+	}
+	if err := r.failure(); err != nil {
+		return nil, err
+	}
+	reply := r.reply
+	r.release()
+	return reply, nil
 }

@@ -113,6 +113,37 @@ func (l *Level) Take(s *algorithm.State, d *algorithm.Decision, now, n int64) in
 	return before
 }
 
+// TakeUsual is Take where that needs no more than a few lines, or does nothing and returns false: n passes, the tick is
+// 1 µs, and the state is of the own unit, not zero, and includes no debt. Most calls are like that.
+func (l *Level) TakeUsual(s *algorithm.State, d *algorithm.Decision, now, n int64) (before int64, ok bool) {
+	if l.tick != 1 || s[2] != l.per || s[0] <= 0 || uint64(n-1) >= uint64(l.burst) {
+		return 0, false
+	}
+	spent, ts, full := s[0], s[1], l.burst*l.per
+	passed := max(0, now-ts)
+	before = l.drain(min(spent, full), passed)
+	if before+n*l.per > full {
+		return 0, false
+	}
+	if spent = l.drain(spent, passed); spent == 0 {
+		ts = now
+	} else {
+		ts += passed
+	}
+	spent += n * l.per
+	s[0], s[1] = spent, ts
+	d.Allowed, d.Charged, d.Limit, d.At = true, n, l.burst, now
+	if spent < full {
+		d.Remaining = (full - spent) / l.per
+	}
+	ticks := spent
+	if l.gain > 1 { // a division is an eighth of the whole decision
+		ticks = ceil(spent, l.gain)
+	}
+	d.ResetAfter = µs(ts + min(ticks, algorithm.Bound/2) - now)
+	return before, true
+}
+
 // Delay is how long a level, as Take returned it, takes to fall to zero: a queue's wait, rounded up to a tick.
 func (l *Level) Delay(before int64) time.Duration { return µs(ceil(before, l.gain) * l.tick) }
 
