@@ -29,8 +29,10 @@ type request struct {
 	decision sluice.Decision
 	reply    any
 	err      error // as the client gave it
-	late     bool  // its time was up
-	repeated bool  // the same failure has been told to another caller
+	repeated bool  // its failure has been told to another caller
+
+	// Set by the watch that ends it before its batch does, which may write the answer yet.
+	late, lateRepeated bool
 
 	// deadline is when its time is up, ns since the store was made; 0 once somebody has ended it: the batch that
 	// brings its answer, the lane whose watch finds it late, or the caller who goes. Only the first does.
@@ -72,7 +74,7 @@ func (r *request) expire(now int64, told *atomic.Bool) int64 {
 		return d
 	}
 	if r.deadline.CompareAndSwap(d, 0) {
-		r.late, r.repeated = true, told.Swap(true)
+		r.late, r.lateRepeated = true, told.Swap(true)
 		r.ended <- struct{}{}
 	}
 	return 0
@@ -102,11 +104,11 @@ func (r *request) wait(ctx context.Context) error {
 
 // failure is the error of a request that has ended, for classify; nil if it has none.
 func (r *request) failure() error {
-	err := r.err
-	if r.late {
-		err = errLate
+	err, again := errLate, r.lateRepeated
+	if !r.late {
+		err, again = r.err, r.repeated
 	}
-	if err != nil && r.repeated {
+	if err != nil && again {
 		return repeated{err}
 	}
 	return err
