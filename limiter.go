@@ -12,19 +12,20 @@ type Limiter struct {
 	store    Store
 	strategy Strategy
 	rule     string
+	one      Ask      // charges one unit to no one yet
 	waiting  *waiting // shared with the limiters that With makes: same keys, same queue
 }
 
 // New returns a limiter that limits each subject by st under the rule's name. Limiters with the same store and rule
 // share their keys.
 func New(s Store, st Strategy, rule string) *Limiter {
-	return &Limiter{store: s, strategy: st, rule: rule, waiting: &waiting{}}
+	return &Limiter{store: s, strategy: st, rule: rule, one: Ask{Strategy: st, Key: Key{Rule: rule}, N: 1}, waiting: &waiting{}}
 }
 
 // With returns a limiter of the same rule and keys under another limit: for plans and tiers. What a subject has spent
 // counts under both, as for an edited limit.
 func (l *Limiter) With(st Strategy) *Limiter {
-	return &Limiter{store: l.store, strategy: st, rule: l.rule, waiting: l.waiting}
+	return &Limiter{store: l.store, strategy: st, rule: l.rule, one: Ask{Strategy: st, Key: l.one.Key, N: 1}, waiting: l.waiting}
 }
 
 // Ask returns the ask that charges n units to subject, for [TakeAll].
@@ -34,8 +35,11 @@ func (l *Limiter) Ask(subject string, n int64) Ask {
 
 // Allow charges one unit to subject if it fits. Call [Decision.Hold] before acting, if the strategy may be leaky.
 // The error wraps ErrUnavailable or ErrState, or is ctx's cancellation.
-func (l *Limiter) Allow(ctx context.Context, subject string) (Decision, error) {
-	return l.AllowN(ctx, subject, 1)
+func (l *Limiter) Allow(ctx context.Context, subject string) (d Decision, err error) {
+	a := l.one
+	a.Key.Subject = subject
+	d, err = l.store.Take(ctx, a)
+	return
 }
 
 // AllowN charges n units, all or none. n = 0 is allowed and charges nothing; n < 0 is ErrCost; n above the burst is

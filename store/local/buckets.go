@@ -2,10 +2,7 @@ package local
 
 import (
 	"context"
-	"hash/maphash"
 	"math"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/sluice-go/sluice"
@@ -43,28 +40,17 @@ type BucketsOptions struct {
 // Memory is bounded as in [Store]: a key is dropped only once its ResetAfter has passed. When MaxKeys are kept,
 // subjects that are not among them share one bucket per rule and algorithm, until there is room again.
 type Buckets struct {
-	clock     clock
-	share     func() float64
-	seed      maphash.Seed
-	keys      room
-	overflows atomic.Int64 // decisions on a shared bucket
-	rules     atomic.Pointer[[]*bucketRule]
-	adding    sync.Mutex // serializes writers of rules
-	parts     [shards]bucketPart
-
-	sweeps sweeps
+	keys[*bucket]
+	share func() float64
 }
 
 // NewBuckets returns an empty store.
 func NewBuckets(o BucketsOptions) *Buckets {
-	if o.MaxKeys <= 0 {
-		o.MaxKeys = DefaultMaxKeys
-	}
 	if o.Share == nil {
 		o.Share = func() float64 { return 1 }
 	}
-	s := &Buckets{clock: newClock(o.Clock), keys: room{most: int64(o.MaxKeys)}, share: o.Share, seed: maphash.MakeSeed()}
-	s.rules.Store(new([]*bucketRule))
+	s := &Buckets{share: o.Share}
+	s.init(o.Clock, o.MaxKeys, (*bucket).copy)
 	return s
 }
 
@@ -92,75 +78,96 @@ func (s *Buckets) Take(ctx context.Context, a sluice.Ask) (sluice.Decision, erro
 	now := s.clock.now()
 	s.sweep(now)
 
-	k := bucketKey{s.rule(&a), bounded(a.Key.Subject)}
-	p := &s.parts[s.partNo(k.subject)]
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return s.takeLocked(p, k, &a, s.shareNow(), now)
+	r, subject := s.rule(&a), bounded(a.Key.Subject)
+	hash := s.hash(subject)
+	t := &r.tables[tableNo(hash)]
+	if e := t.guess(hash); e != nil {
+		e.mu.Lock()
+		if e.is(subject) {
+			defer e.mu.Unlock()
+			return s.takeLocked(r, e, &a, now)
+		}
+		e.mu.Unlock()
+	}
+	return s.takeUnseen(r, t, hash, subject, &a, now)
 }
 
-// takeLocked decides with the key's part locked.
-func (s *Buckets) takeLocked(p *bucketPart, k bucketKey, a *sluice.Ask, share float64, now int64) (sluice.Decision, error) {
-	b := p.buckets[k]
-	unseen := b == nil
-	if unseen {
-		if !s.room(p, now) {
-			return s.takeOverflow(k.rule, a, share, now)
-		}
-		b = k.rule.unseen(now)
+// takeLocked decides on a locked entry that is not dead.
+func (s *Buckets) takeLocked(r *rule[*bucket], e *entry[*bucket], a *sluice.Ask, now int64) (sluice.Decision, error) {
+	b := e.value
+	switch {
+	case a.Mode == sluice.Reset:
+		b = new(bucket)
+	case now >= e.expires:
+		b.refill(now)
 	}
-	if a.Mode == sluice.Reset { // a new bucket takes its place
-		delete(p.buckets, k)
-		b, unseen = new(bucket), true
-	}
-	if err := b.shape(a.Strategy, share, now); err != nil {
-		if unseen {
-			s.keys.Add(-1)
-		}
+	if err := b.shape(a.Strategy, s.shareNow(), now); err != nil {
 		return sluice.Decision{}, err
 	}
 	d, moved := b.decide(a, now)
-	switch {
-	case moved != 0 || a.Mode == sluice.Reset:
-		s.keep(p, k, b, now, d.ResetAfter, unseen)
-	case unseen:
-		s.keys.Add(-1)
+	if moved != 0 || a.Mode == sluice.Reset {
+		s.keep(r, e, b, now, d.ResetAfter)
 	}
 	return d, nil
 }
 
-// takeOverflow decides for a subject that found no room, on the bucket that all such subjects of its rule share.
-func (s *Buckets) takeOverflow(r *bucketRule, a *sluice.Ask, share float64, now int64) (sluice.Decision, error) {
+// takeUnseen decides for a subject that had no entry a moment ago.
+func (s *Buckets) takeUnseen(r *rule[*bucket], t *table[*bucket], hash uint64, subject string, a *sluice.Ask, now int64) (sluice.Decision, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e := t.find(hash, subject); e != nil {
+		e.mu.Lock()
+		if e.expires >= 0 {
+			defer e.mu.Unlock()
+			return s.takeLocked(r, e, a, now)
+		}
+		e.mu.Unlock()
+	}
+	if !s.room(t, now) {
+		return s.takeOverflow(r, a, now)
+	}
+	var b *bucket
+	if a.Mode != sluice.Reset {
+		b = s.unseen(r, now)
+	}
+	if b == nil {
+		b = new(bucket)
+	}
+	if err := b.shape(a.Strategy, s.shareNow(), now); err != nil {
+		return sluice.Decision{}, err
+	}
+	d, moved := b.decide(a, now)
+	if moved == 0 && a.Mode != sluice.Reset {
+		return d, nil
+	}
+	e := s.add(t, hash, subject)
+	if e == nil { // another call took the last room
+		return s.takeOverflow(r, a, now)
+	}
+	s.keep(r, e, b, now, d.ResetAfter)
+	e.mu.Unlock()
+	return d, nil
+}
+
+// takeOverflow decides for a subject that found no room, on the bucket that all such subjects of its rule share. The
+// subject's table is locked.
+func (s *Buckets) takeOverflow(r *rule[*bucket], a *sluice.Ask, now int64) (sluice.Decision, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.overflows.Add(1)
-	if err := r.overflow.shape(a.Strategy, share, now); err != nil {
+	b := r.overflow
+	if b == nil {
+		b = new(bucket)
+	}
+	if err := b.shape(a.Strategy, s.shareNow(), now); err != nil {
 		return sluice.Decision{}, err
 	}
-	d, moved := r.overflow.decide(a, now) // a Reset moves nothing: one subject's must not free the others
+	d, moved := b.decide(a, now) // a Reset moves nothing: one subject's must not free the others
 	if moved != 0 {
-		r.ends.Store(now + micros(d.ResetAfter))
+		r.keepOverflow(b, now, d.ResetAfter)
 	}
 	return d, nil
 }
-
-// Len is how many buckets are kept, shared ones included: at most MaxKeys, and one for each rule and algorithm. (A
-// call that is running may count as a key.)
-func (s *Buckets) Len() int {
-	n, now := int(s.keys.Load()), s.clock.now()
-	for _, r := range *s.rules.Load() {
-		if now < r.ends.Load() {
-			n++
-		}
-	}
-	return n
-}
-
-// Overflows is how many decisions were made on a shared bucket for want of room since NewBuckets. One that grows means
-// that MaxKeys is too small, or that someone floods the store with subjects.
-func (s *Buckets) Overflows() int64 { return s.overflows.Load() }
-
-func micros(d time.Duration) int64 { return int64(d / time.Microsecond) }
 
 // wholeBurst is the most units that a limit lets pass at one instant: a window's Count.
 func wholeBurst(l algorithm.Limit) int64 {

@@ -23,7 +23,6 @@ type bucket struct {
 	burst   int64   // what it holds
 	whole   int64   // what it would hold with a share of 1
 	last    int64   // µs: when it was last changed
-	expires int64   // µs: when it is as good as new
 	queue   bool    // of a leaky bucket: answers carry a Delay
 	window  bool    // of a window: what has ended gets nothing back
 }
@@ -214,11 +213,19 @@ func (b *bucket) wait(units float64) time.Duration {
 	return time.Duration(math.Ceil((ns-1)/1e3)) * time.Microsecond
 }
 
+// refill makes up for what sums of floats miss of a bucket that should be full by now.
+func (b *bucket) refill(now int64) {
+	at := time.UnixMicro(max(now, b.last))
+	if missing := float64(b.burst) - b.limiter.TokensAt(at); missing > 0 {
+		b.limiter.AllowN(at, whole(-int64(math.Ceil(missing))))
+	}
+}
+
 // copy returns a bucket of the same shape in which as much is spent.
 func (b *bucket) copy(now int64) *bucket {
 	c := &bucket{
 		limit: b.limit, share: b.share, rate: b.rate, burst: b.burst, whole: b.whole,
-		last: b.last, expires: b.expires, queue: b.queue, window: b.window,
+		last: b.last, queue: b.queue, window: b.window,
 	}
 	at := time.UnixMicro(max(now, b.last))
 	c.fill(at)

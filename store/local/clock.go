@@ -12,13 +12,12 @@ import (
 type clock struct {
 	given  func() time.Time // nil: the system's
 	start  time.Time
-	offset *atomic.Int64 // wall time less monotonic time since start, ns: in µs it would jitter by one
+	offset atomic.Int64 // wall time less monotonic time since start, ns: in µs it would jitter by one
 }
 
-func newClock(given func() time.Time) clock {
-	c := clock{given: given, start: time.Now(), offset: new(atomic.Int64)}
+func (c *clock) init(given func() time.Time) {
+	c.given, c.start = given, time.Now()
 	c.follow()
-	return c
 }
 
 func (c *clock) now() int64 {

@@ -47,10 +47,10 @@ type run struct {
 	first, last *request
 }
 
-// How much one script call does, so that it stays well under 0.1 ms on the server: a key costs 4 to 7 µs, and callers who
-// ask for another n than the one before them cost a take more, some 0.5 µs.
+// How much one script call does, so that it stays well under 0.1 ms on the server: a key costs 4 µs, and a caller who asks
+// for another n than the one before costs a take more, some 0.5 µs.
 const (
-	maxKeys  = 8
+	maxKeys  = 16
 	maxTakes = 64 // of different n
 	maxOpen  = 8  // strategies whose calls are looked through for a place
 )
@@ -335,7 +335,7 @@ func (s *Store) answer(b *batch, f *flight) {
 			continue
 		}
 		if err == nil {
-			err = c.decide(reply, f.left, received)
+			err = c.decide(&s.denials, reply, f.left, received)
 		}
 		for _, run := range c.runs {
 			for r := run.first; r != nil; {
@@ -358,13 +358,13 @@ func (r *request) fail(err error, f *flight) {
 }
 
 // decide makes the decisions of charges. An error is one of the whole call; one of a key is in its requests.
-func (c *scriptCall) decide(reply any, sent, received int64) error {
+func (c *scriptCall) decide(known *denials, reply any, sent, received int64) error {
 	if c.takes == 1 {
 		r := c.runs[0].first
 		var state algorithm.State
 		r.decision, state, r.err = readOne(&r.ask, c.script, reply)
 		if r.err == nil {
-			r.learn(state, sent, received)
+			known.learn(r, state, sent, received)
 		}
 		return nil
 	}
@@ -385,7 +385,7 @@ func (c *scriptCall) decide(reply any, sent, received int64) error {
 				r.decision = before.decision
 			default:
 				state, r.decision = r.ask.Strategy.Take(state, now, r.ask.N)
-				r.learn(state, sent, received)
+				known.learn(r, state, sent, received)
 			}
 			if r.decision.Allowed {
 				passed--

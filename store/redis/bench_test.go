@@ -45,3 +45,20 @@ func BenchmarkTake(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkKnownDenial repeats a denial.
+func BenchmarkKnownDenial(b *testing.B) {
+	s, err := Open("redis://"+redistest.Start(b).Addr, Options{Timeout: time.Second})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	l := sluice.New(s, bucket(1, 24*time.Hour, 1), "bench")
+	ctx := context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := l.Allow(ctx, "subject-1"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -86,7 +86,7 @@ func batchesDecideAlike(t *testing.T, client goredis.UniversalClient, asks int) 
 				N:        []int64{1, 1, 1, 2, int64(src.IntN(30)), 0}[src.IntN(6)],
 			}
 			r := newRequest()
-			r.ctx, r.known = ctx, s.known(0)
+			r.ctx = ctx
 			r.deadline.Store(1)
 			asks := []sluice.Ask{a}
 			switch src.IntN(20) {

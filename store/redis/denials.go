@@ -11,36 +11,33 @@ import (
 	"github.com/sluice-go/sluice/algorithm"
 )
 
-const (
-	memory    = time.Second // of one denial
-	mostKnown = 1024        // denials in one shard, 65,536 in all; further ones are not remembered
-)
-
-// denialShard remembers the states of some of the keys that Redis denied a moment ago. Others can since only have spent
-// more: where the state still denies at the time that it is now on Redis's clock, Redis would deny, too, and is not asked.
+// denials remembers the states of keys that Redis denied a moment ago. Others can since only have spent more: where the
+// state still denies at the time that it is now on Redis's clock, Redis would deny, too, and is not asked.
 //
 // What this store sees of such a key later replaces its state. What could widen a limit is given back or reset by this
 // store, which then forgets the key; or elsewhere, by a flush, or by an edit, and is seen when the memory ends.
-type denialShard struct {
-	off  bool
-	any  atomic.Bool   // something is remembered
-	mark atomic.Uint64 // counts what was forgotten; to be taken before a charge leaves, and given back with its denial
-
-	mu    sync.RWMutex
-	known map[denialKey]denial
-	swept int64 // when those that are over were dropped last, ns since the store was made
-
-	_ [64]byte // shards share no cache line
+//
+// A place holds one key, the one denied last: so memory is bounded, and what looks takes no lock.
+type denials struct {
+	off    bool
+	places atomic.Pointer[[mostKnown]atomic.Pointer[denial]] // by the subject's hash; nil until something is denied
+	locks  [64]denialLock                                    // for writing, by the subject's hash
 }
 
-// denialKey names a state.
-type denialKey struct {
-	key    sluice.Key
-	script string
+const (
+	memory    = time.Second // of one denial
+	mostKnown = 1 << 15     // places of 8 bytes, and up to 10 MB of what is remembered
+)
+
+type denialLock struct {
+	mu   sync.Mutex
+	mark atomic.Uint64 // counts what was forgotten
+	_    [48]byte      // locks share no cache line
 }
 
-// denial is a state that denied.
+// denial is a state that denied, or that a later charge left.
 type denial struct {
+	key    sluice.Key
 	script *algorithm.Script
 	params []int64
 	state  algorithm.State
@@ -49,139 +46,122 @@ type denial struct {
 	sent, received int64
 }
 
-// known returns where the denials of a subject are remembered.
-func (s *Store) known(hash uint64) *denialShard {
-	return &s.denials[hash/nodeLanes%uint64(len(s.denials))]
-}
+func (d *denials) lock(hash uint64) *denialLock { return &d.locks[hash%uint64(len(d.locks))] }
 
-// find returns what is remembered of an ask's state under its strategy.
-func (s *denialShard) find(a *sluice.Ask, script *algorithm.Script, params []int64, now int64) (denial, bool) {
-	s.mu.RLock()
-	known, ok := s.known[denialKey{a.Key, script.Name}]
-	s.mu.RUnlock()
-	return known, ok && now-known.sent < int64(memory) && known.script == script && slices.Equal(known.params, params)
-}
+// mark is to be taken before a charge leaves, and given back with its decision.
+func (d *denials) mark(hash uint64) uint64 { return d.lock(hash).mark.Load() }
 
-// has tells whether something is remembered of a key.
-func (s *denialShard) has(k sluice.Key, script string) bool {
-	if !s.any.Load() {
-		return false
+// find returns what is remembered at a place, or nil.
+func (d *denials) find(hash uint64) *denial {
+	places := d.places.Load()
+	if places == nil {
+		return nil
 	}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	_, ok := s.known[denialKey{k, script}]
-	return ok
+	return places[hash%mostKnown].Load()
 }
 
-// add remembers a denial, or the state that a later charge left, unless its key may have been widened since mark, or
-// there is no room.
-func (s *denialShard) add(k sluice.Key, known denial, mark uint64) {
-	if len(k.Subject) > longPart || len(k.Rule) > longPart { // memory is bounded in bytes, too
+// learn remembers the state that a charge left, if it was denied, or if its key is remembered already; unless the key may
+// have been widened since the charge's mark.
+func (d *denials) learn(r *request, left algorithm.State, sent, received int64) {
+	k := r.ask.Key
+	if d.off || len(k.Subject) > longPart || len(k.Rule) > longPart { // memory is bounded in bytes, too
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.mark.Load() != mark {
-		return
-	}
-	name := denialKey{k, known.script.Name}
-	old, ok := s.known[name]
-	if ok && old.sent > known.sent || !ok && !s.room(known.sent) {
-		return
-	}
-	if s.known == nil {
-		s.known = make(map[denialKey]denial)
-	}
-	name.key = sluice.Key{Rule: strings.Clone(k.Rule), Subject: strings.Clone(k.Subject)} // they may be parts of large texts
-	s.known[name] = known
-	s.any.Store(true)
-}
-
-// room tells whether there is room for one more, after dropping those that are over. s.mu is held.
-func (s *denialShard) room(now int64) bool {
-	if len(s.known) < mostKnown {
-		return true
-	}
-	if now-s.swept < int64(memory)/4 { // a flood of subjects is not to sweep each time
-		return false
-	}
-	s.swept = now
-	for name, other := range s.known {
-		if now-other.sent >= int64(memory) {
-			delete(s.known, name)
+	if r.decision.Allowed {
+		if old := d.find(r.hash); old == nil || old.key != k || old.script != r.script {
+			return
 		}
 	}
-	return len(s.known) < mostKnown
+	l := d.lock(r.hash)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.mark.Load() != r.mark {
+		return
+	}
+	places := d.places.Load()
+	if places == nil {
+		d.places.CompareAndSwap(nil, new([mostKnown]atomic.Pointer[denial]))
+		places = d.places.Load()
+	}
+	place := &places[r.hash%mostKnown]
+	old := place.Load()
+	same := old != nil && old.key == k && old.script == r.script
+	switch {
+	case same && old.sent > sent:
+		return
+	case same:
+		k = old.key
+	default: // the caller's strings may be parts of large texts
+		k = sluice.Key{Rule: strings.Clone(k.Rule), Subject: strings.Clone(k.Subject)}
+	}
+	place.Store(&denial{k, r.script, r.params, left, r.decision.At, sent, received})
 }
 
 // forget drops what is remembered of a key that was charged, given back to or reset in another way than by a charge.
-func (s *denialShard) forget(a *sluice.Ask) {
-	script, _ := a.Strategy.Lua()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.known, denialKey{a.Key, script.Name})
-	s.any.Store(len(s.known) > 0)
-	s.mark.Add(1)
+func (d *denials) forget(hash uint64, a *sluice.Ask) {
+	l := d.lock(hash)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mark.Add(1)
+	if old := d.find(hash); old != nil && old.key == a.Key {
+		d.places.Load()[hash%mostKnown].Store(nil)
+	}
 }
 
-// learn remembers the state that a charge left, if it was denied, or if a state of its key is remembered already.
-func (r *request) learn(left algorithm.State, sent, received int64) {
-	if r.known.off || r.decision.Allowed && !r.known.has(r.ask.Key, r.script.Name) {
-		return
+// knownDenial answers a charge that Redis would deny, in d, which a copy would make slower.
+func (s *Store) knownDenial(hash uint64, a *sluice.Ask, d *sluice.Decision) bool {
+	known, now := s.knownState(hash, a)
+	if known == nil {
+		return false
 	}
-	r.known.add(r.ask.Key, denial{r.script, r.params, left, r.decision.At, sent, received}, r.mark)
-}
-
-// knownDenial answers a charge that Redis would deny.
-func (s *Store) knownDenial(shard *denialShard, a *sluice.Ask, script *algorithm.Script, params []int64) (d sluice.Decision, ok bool) {
-	if !shard.any.Load() {
-		return d, false
+	_, *d = a.Strategy.Take(known.state, now.earliest, a.N)
+	if d.Allowed || d.RetryAfter <= now.spread() { // by then it may be allowed
+		return false
 	}
-	state, now, ok := s.knownState(shard, a, script, params)
-	if !ok {
-		return d, false
-	}
-	_, d = a.Strategy.Take(state, now, a.N)
 	d.Source = sluice.Cached
-	return d, true
+	return true
 }
 
 // knownRefusal answers asks of which Redis would refuse the first.
-func (s *Store) knownRefusal(asks []sluice.Ask) (v sluice.Verdict, ok bool) {
-	shard := s.known(s.hash(asks[0].Key.Subject))
-	if asks[0].Mode != sluice.Charge || !shard.any.Load() {
-		return v, false
+func (s *Store) knownRefusal(asks []sluice.Ask) (sluice.Verdict, bool) {
+	if asks[0].Mode != sluice.Charge {
+		return sluice.Verdict{}, false
 	}
-	script, params := asks[0].Strategy.Lua()
-	state, now, ok := s.knownState(shard, &asks[0], script, params)
-	if !ok {
-		return v, false
+	hash := s.hash(asks[0].Key.Subject)
+	known, now := s.knownState(hash, &asks[0])
+	var d sluice.Decision
+	if known == nil || !s.knownDenial(hash, &asks[0], &d) {
+		return sluice.Verdict{}, false
 	}
-	kept := make([]*algorithm.State, len(asks))
+	kept, state := make([]*algorithm.State, len(asks)), known.state
 	for i := range kept {
 		kept[i] = &state
 	}
-	return sluice.DecideAll(asks, kept, now, sluice.Cached), true
+	v := sluice.DecideAll(asks, kept, now.earliest, sluice.Cached)
+	return v, v.Refused == 0
 }
 
-// knownState returns a state by which Redis would deny, and a time not after the one that it is there now.
-//
-// The time there is known but for the way that the remembered denial went: it is at most the later of two guesses, and
-// if that denies, so would Redis. The answer counts from the earlier one, so that who comes back after its RetryAfter
-// is not too early.
-func (s *Store) knownState(shard *denialShard, a *sluice.Ask, script *algorithm.Script, params []int64) (state algorithm.State, now int64, ok bool) {
+// period is when it is now on Redis's clock, µs. It is known but for the way that the remembered decision went. What is
+// denied at the latest would be denied by Redis; the answer counts from the earliest, so that who comes back after its
+// RetryAfter is not too early.
+type period struct{ earliest, latest int64 }
+
+func (p period) spread() time.Duration { return time.Duration(p.latest-p.earliest) * time.Microsecond }
+
+// knownState returns what is remembered of an ask's state under its strategy, or nil.
+func (s *Store) knownState(hash uint64, a *sluice.Ask) (*denial, period) {
+	known := s.denials.find(hash)
+	if known == nil || known.key != a.Key {
+		return nil, period{}
+	}
+	script, params := a.Strategy.Lua()
 	elapsed := s.elapsed()
-	known, ok := shard.find(a, script, params, elapsed)
-	if !ok {
-		return state, 0, false
+	if known.script != script || elapsed-known.sent >= int64(memory) || !slices.Equal(known.params, params) {
+		return nil, period{}
 	}
-	earliest, latest := known.at+(elapsed-known.received)/1000, known.at+(elapsed-known.sent)/1000
 	if s.clock != nil {
-		earliest = algorithm.Clock(s.clock())
-		latest = earliest
+		now := algorithm.Clock(s.clock())
+		return known, period{now, now}
 	}
-	if _, d := a.Strategy.Take(known.state, latest, a.N); d.Allowed {
-		return state, 0, false
-	}
-	return known.state, max(earliest, 0), true
+	return known, period{known.at + (elapsed-known.received)/1000, known.at + (elapsed-known.sent)/1000}
 }

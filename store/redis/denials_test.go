@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/algorithm"
 	"github.com/sluice-go/sluice/internal/redistest"
 	"github.com/sluice-go/sluice/store/storetest"
 )
@@ -19,8 +20,12 @@ func (s *Store) pass(d time.Duration) { s.born = s.born.Add(-d) }
 
 // remembered counts what a store remembers.
 func (s *Store) remembered() (n int) {
-	for i := range s.denials {
-		n += len(s.denials[i].known)
+	if places := s.denials.places.Load(); places != nil {
+		for i := range places {
+			if places[i].Load() != nil {
+				n++
+			}
+		}
 	}
 	return n
 }
@@ -249,40 +254,35 @@ func TestKnownRefusal(t *testing.T) {
 	}
 }
 
-// TestKnownDenialsAreBounded denies more subjects than are remembered.
+// TestKnownDenialsAreBounded denies more subjects than are remembered: the latest are, whole and under their own names.
 func TestKnownDenialsAreBounded(t *testing.T) {
 	s := testStore(t, nil)
 	st := bucket(1, time.Hour, 1)
-	script, params := st.Lua()
-	most := len(s.denials) * mostKnown
-	add := func(subject string, sent int64) {
-		shard := s.known(s.hash(subject))
-		shard.add(sluice.Key{Rule: "r", Subject: subject}, denial{script: script, params: params, sent: sent, received: sent}, shard.mark.Load())
+	learn := func(subject string, allowed bool) {
+		r := newRequest()
+		r.ask = sluice.Ask{Strategy: st, Key: sluice.Key{Rule: "r", Subject: subject}, N: 1}
+		r.script, r.params = st.Lua()
+		r.decision.Allowed = allowed
+		r.hash = s.hash(subject)
+		r.mark = s.denials.mark(r.hash)
+		s.denials.learn(r, algorithm.State{1, 2, 3}, 1, 1)
 	}
-	for i := range 2 * most {
-		add(fmt.Sprint(i), 1)
+	learn(strings.Repeat("x", longPart+1), false)
+	learn("allowed", true)
+	if n := s.remembered(); n != 0 {
+		t.Errorf("%d are remembered: want neither a long subject nor an allowed one", n)
 	}
-	if n := s.remembered(); n > most || n < most*9/10 {
-		t.Errorf("%d denials of %d are remembered: want up to %d", n, 2*most, most)
+	for i := range 8 * mostKnown {
+		learn(fmt.Sprint(i), false)
 	}
-	for i := range most {
-		add(fmt.Sprint("later", i), int64(memory)+1)
+	if n := s.remembered(); n > mostKnown || n < mostKnown*9/10 {
+		t.Errorf("%d denials of %d are remembered: want about %d", n, 8*mostKnown, mostKnown)
 	}
-	if n := s.remembered(); n > most || n < most*8/10 {
-		t.Errorf("a second later %d are remembered", n)
-	}
-	for i := range s.denials {
-		for k := range s.denials[i].known {
-			if !strings.HasPrefix(k.key.Subject, "later") {
-				t.Fatalf("%v is remembered after a second", k)
-			}
+	places := s.denials.places.Load()
+	for i := range places {
+		if p := places[i].Load(); p != nil && s.hash(p.key.Subject)%mostKnown != uint64(i) {
+			t.Fatalf("place %d holds %v", i, p.key)
 		}
-	}
-	before := s.remembered()
-	s = testStore(t, nil)
-	add(strings.Repeat("x", longPart+1), 1)
-	if n := s.remembered(); n != 0 || before == 0 {
-		t.Errorf("a long subject is remembered")
 	}
 }
 

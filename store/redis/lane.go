@@ -13,7 +13,8 @@ import (
 // is away leaves together in the next one, and a request that finds the lane empty leaves at once. Requests on one key
 // always take the same lane.
 //
-// The lane has a goroutine while it has work, and none when it is empty. A batch that is away for long does not hold
+// The lane has a goroutine while it has work and for a moment after, since a new one would have to grow its stack each
+// time, which costs a lone caller as much as all else here. A batch that is away for long does not hold
 // up the others: it is left behind, and the next one leaves beside it.
 type lane struct {
 	s *Store
@@ -22,8 +23,12 @@ type lane struct {
 	queue   []*request
 	spare   []*request // an empty slice, to be the next queue
 	busy    bool       // a goroutine takes the queue
-	current *flight    // the batch that the queue waits for
-	away    []*flight  // all that are under way, those left behind included
+	resting bool       // a goroutine waits for wake
+	closed  bool       // none is to rest
+	wake    chan struct{}
+	rested  *time.Timer // ends a rest
+	current *flight     // the batch that the queue waits for
+	away    []*flight   // all that are under way, those left behind included
 	watch   *time.Timer
 	fires   int64 // when watch fires, ns since the store was made; 0: it does not
 }
@@ -53,8 +58,9 @@ func (l *lane) do(ctx context.Context, r *request) error {
 	r.deadline.Store(now + int64(s.timeout))
 	l.mu.Lock()
 	l.queue = append(l.queue, r)
-	start := !l.busy || l.leaveBehind(now)
-	l.busy = true
+	if !l.busy || l.leaveBehind(now) {
+		l.start()
+	}
 	due := now + int64(s.patience)
 	if l.current != nil {
 		due = l.current.left + int64(s.patience)
@@ -63,19 +69,30 @@ func (l *lane) do(ctx context.Context, r *request) error {
 		l.arm(now, due)
 	}
 	l.mu.Unlock()
-	if start {
-		go l.drive()
-	}
 	return r.wait(ctx)
 }
 
-// drive sends one batch after another until the queue is empty, or its batch was left behind.
+// start has a goroutine take the queue. l.mu is held.
+func (l *lane) start() {
+	l.busy = true
+	if l.resting {
+		l.resting = false
+		l.wake <- struct{}{}
+		return
+	}
+	go l.drive()
+}
+
+// drive sends one batch after another until no more come, or its batch was left behind.
 func (l *lane) drive() {
 	b := batches.Get().(*batch)
 	defer batches.Put(b)
 	for {
-		f := l.depart()
+		f, rest := l.depart()
 		if f == nil {
+			if rest && l.rest() {
+				continue
+			}
 			return
 		}
 		l.s.carry(b, f)
@@ -88,15 +105,51 @@ func (l *lane) drive() {
 	}
 }
 
-// depart takes what is in the queue; nil if nothing is.
-func (l *lane) depart() *flight {
+// linger is how long a goroutine rests.
+const linger = 100 * time.Millisecond
+
+// rest waits for more to do, and returns whether there is.
+func (l *lane) rest() bool {
+	select {
+	case <-l.wake:
+		return true
+	case <-l.rested.C:
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.resting {
+		l.resting = false
+		return false
+	}
+	<-l.wake
+	return true
+}
+
+// close sends a resting goroutine home, and lets none rest any more.
+func (l *lane) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	if l.resting {
+		l.resting = false
+		l.wake <- struct{}{}
+	}
+}
+
+// depart takes what is in the queue; if nothing is, it tells whether to rest.
+func (l *lane) depart() (f *flight, rest bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.queue) == 0 {
-		l.busy = false
-		return nil
+		l.busy, l.resting = false, !l.closed
+		if l.rested == nil {
+			l.rested = time.NewTimer(linger)
+		} else if l.resting {
+			l.rested.Reset(linger)
+		}
+		return nil, l.resting
 	}
-	f := &flight{requests: l.queue, left: l.s.elapsed()}
+	f = &flight{requests: l.queue, left: l.s.elapsed()}
 	if len(l.queue) > maxBatch {
 		f.requests = slices.Clone(l.queue[:maxBatch])
 		l.queue = slices.Delete(l.queue, 0, maxBatch)
@@ -105,7 +158,7 @@ func (l *lane) depart() *flight {
 	}
 	l.current = f
 	l.away = append(l.away, f)
-	return f
+	return f, false
 }
 
 // arrived tells that a batch has its answers, and returns whether it was left behind.

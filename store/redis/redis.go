@@ -54,7 +54,7 @@ type Store struct {
 	scripts   scripts
 	seed      maphash.Seed
 	lanes     []lane
-	denials   [64]denialShard
+	denials   denials
 	abandoned atomic.Int64 // commands and batches that nobody waits for any more
 	beats     beats
 	closed    atomic.Bool
@@ -89,18 +89,16 @@ func New(client goredis.UniversalClient, o Options) *Store {
 		s.alone = true
 	}
 	for i := range s.lanes {
-		s.lanes[i].s = s
+		s.lanes[i].s, s.lanes[i].wake = s, make(chan struct{}, 1)
 	}
-	for i := range s.denials {
-		s.denials[i].off = o.NoKnownDenials
-	}
+	s.denials.off = o.NoKnownDenials
 	return s
 }
 
 // How many batches may be away at a time: on one node, so that Redis works on one while another is written or read; in a
 // cluster, so that most have keys of one node alone, and a node that hangs does not hold up the others' keys.
 const (
-	nodeLanes    = 4
+	nodeLanes    = 3
 	clusterLanes = 16
 )
 
@@ -122,6 +120,9 @@ func (s *Store) elapsed() int64 { return int64(time.Since(s.born)) }
 // It may be called twice.
 func (s *Store) Close() error {
 	s.signOff()
+	for i := range s.lanes {
+		s.lanes[i].close()
+	}
 	if !s.owned || s.closed.Swap(true) {
 		return nil
 	}
@@ -129,9 +130,15 @@ func (s *Store) Close() error {
 }
 
 // Take decides one ask in one round trip. Errors wrap ErrCost, ErrUnavailable or ErrState, or are context.Canceled.
-func (s *Store) Take(ctx context.Context, a sluice.Ask) (sluice.Decision, error) {
+func (s *Store) Take(ctx context.Context, a sluice.Ask) (d sluice.Decision, err error) {
 	if err := a.Check(); err != nil {
 		return sluice.Decision{}, err
+	}
+	hash := s.hash(a.Key.Subject)
+	if a.Mode == sluice.Charge {
+		if s.knownDenial(hash, &a, &d) {
+			return d, nil
+		}
 	}
 	script, params := a.Strategy.Lua()
 	if err := s.scripts.check(script); err != nil {
@@ -144,15 +151,10 @@ func (s *Store) Take(ctx context.Context, a sluice.Ask) (sluice.Decision, error)
 		}
 		return v.Each[0], nil
 	}
-	hash := s.hash(a.Key.Subject)
-	known := s.known(hash)
-	if d, ok := s.knownDenial(known, &a, script, params); ok {
-		return d, nil
-	}
 	r := newRequest()
 	r.ask, r.script, r.params = a, script, params
 	r.ask.N = min(a.N, algorithm.Bound)
-	r.key, r.known, r.mark = s.key(a.Key, script.Name), known, known.mark.Load()
+	r.key, r.hash, r.mark = s.key(a.Key, script.Name), hash, s.denials.mark(hash)
 	if s.alone {
 		return s.charge(ctx, r)
 	}
@@ -162,7 +164,7 @@ func (s *Store) Take(ctx context.Context, a sluice.Ask) (sluice.Decision, error)
 	if err := r.failure(); err != nil {
 		return sluice.Decision{}, classify(ctx, err)
 	}
-	d := r.decision
+	d = r.decision
 	r.release()
 	return d, nil
 }
@@ -181,7 +183,7 @@ func (s *Store) charge(ctx context.Context, r *request) (sluice.Decision, error)
 		return sluice.Decision{}, err
 	}
 	r.decision = d
-	r.learn(state, sent, s.elapsed())
+	s.denials.learn(r, state, sent, s.elapsed())
 	r.release()
 	return d, nil
 }

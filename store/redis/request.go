@@ -19,9 +19,9 @@ type request struct {
 	key    string // where the state of a plain charge is
 	script *algorithm.Script
 	params []int64
-	known  *denialShard // where its denial is to be remembered
-	mark   uint64       // of known, taken before it leaves
-	own    *ownCall     // a script call of its own; nil for a plain charge
+	hash   uint64   // of the subject
+	mark   uint64   // of the known denials, taken before it leaves
+	own    *ownCall // a script call of its own; nil for a plain charge
 
 	next *request // after this one, on the same key
 
@@ -54,7 +54,7 @@ func newRequest() *request { return requests.Get().(*request) }
 
 // release gives back a request that its batch has ended. A lane's watch may yet look at its deadline.
 func (r *request) release() {
-	r.ctx, r.ask, r.key, r.script, r.params, r.known, r.own = nil, sluice.Ask{}, "", nil, nil, nil, nil
+	r.ctx, r.ask, r.key, r.script, r.params, r.own = nil, sluice.Ask{}, "", nil, nil, nil
 	r.next, r.decision, r.reply, r.err, r.repeated = nil, sluice.Decision{}, nil, nil, false
 	requests.Put(r)
 }

@@ -55,7 +55,7 @@ func (s *Store) takeAny(ctx context.Context, asks []sluice.Ask) (sluice.Verdict,
 	reply, err := s.call(ctx, s.hash(asks[0].Key.Subject), w)
 	for i := range asks {
 		if asks[i].Mode != sluice.Peek {
-			s.known(s.hash(asks[i].Key.Subject)).forget(&asks[i])
+			s.denials.forget(s.hash(asks[i].Key.Subject), &asks[i])
 		}
 	}
 	switch {
