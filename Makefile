@@ -5,7 +5,7 @@ CORE := . $(patsubst %,./%/...,$(wildcard algorithm store failover policy httpli
 PKGS ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help test race race-core fuzz bench chaos lint build redis-server c-compiler
+.PHONY: help test race race-core fuzz bench bench-full bench-go chaos lint build redis-server c-compiler docs play test-browser chromium
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,12 +29,31 @@ fuzz: ## run each fuzz target for FUZZTIME, 10s by default
 		done; \
 	done
 
-bench: redis-server ## measure against peers, in one run, and print ratios; then the stores and algorithms alone
-	cd bench && go test -count=1 -v .
+bench: redis-server ## measure beside other limiters, two minutes: each promised ratio, and whether it holds
+	cd bench && go run . --out out/latest.json
+
+bench-full: redis-server ## the same with growth, a cluster and a shared client, 15 minutes: writes docs/performance.md
+	cd bench && go run . --full --out out/latest.json --docs ../docs
+
+bench-go: ## run the Go benchmarks of stores and algorithms alone
 	go test -run '^$$' -bench . -benchmem ./store/... ./algorithm/... ./failover/...
 
 chaos: redis-server ## break real Redis servers under load, the long form: a line each
 	CHAOS=long go test -count=1 -v -timeout 30m ./chaos
+
+docs: ## run the experiments of docs/algorithms.md again, and write their figures and drawings
+	go test -count=1 -run '^TestDocs$$' ./lab -update
+
+play: ## build the playground's engine anew, after a change to what it is made of
+	go test -count=1 -run '^TestBuiltIsUpToDate$$' ./lab/play -update
+
+test-browser: ## test the playground in headless Chromium: if there is one; with CI set there must be
+	@if [ -n "$$CI" ]; then $(MAKE) --no-print-directory chromium || exit 1; fi; \
+	if command -v $${CHROMIUM:-chromium} >/dev/null; then \
+		cd lab/play/browser && go vet ./... && go test -count=1 -shuffle=on ./...; \
+	else \
+		echo "no chromium in PATH: the playground is not tested in a browser (Debian: apt-get install chromium)"; \
+	fi
 
 lint: ## check format, vet and staticcheck
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt -w:"; echo "$$unformatted"; exit 1; fi
@@ -52,6 +71,9 @@ redis-server:
 
 c-compiler:
 	@$(call install,$${CC:-gcc},gcc libc6-dev,the race detector needs a C compiler)
+
+chromium:
+	@$(call install,$${CHROMIUM:-chromium},chromium,the playground is tested in a browser)
 
 # install makes sure that there is a command, from a Debian package: $(call install,command,packages,reason)
 define install

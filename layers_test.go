@@ -30,7 +30,8 @@ var layers = []struct {
 	{"algorithm/algorithmtest", support}, {"store/storetest", support}, {"internal/redistest", support},
 	{"algorithm/*", 10}, {".", 10},
 	{"store/*", 20}, {"failover", 20}, {"policy", 20},
-	{"policy/rulefile", 30}, {"httplimit", 30}, {"grpclimit", 30}, {"telemetry/*", 30}, {"lab", 30},
+	{"policy/rulefile", 30}, {"httplimit", 30}, {"grpclimit", 30}, {"telemetry/*", 30},
+	{"lab/sim", 29}, {"lab", 30}, {"lab/play/engine", 30}, {"lab/play/wasm", 50}, {"lab/play", 30},
 	{"service", 40}, {"gateway", 45},
 	{"cmd/*", 50}, {"examples/*", 50},
 }
@@ -54,7 +55,7 @@ var only = []struct {
 	match func(imported string) bool
 	by    []string
 }{
-	{"an algorithm", isAlgorithm, []string{"policy", "lab", "store/storetest", "algorithm/algorithmtest", "examples/*"}},
+	{"an algorithm", isAlgorithm, []string{"policy", "lab", "lab/*", "lab/play/*", "store/storetest", "algorithm/algorithmtest", "examples/*"}},
 	{"go-redis", within("github.com/redis/go-redis"), []string{"store/redis", "service", "lab", "internal/redistest"}},
 	{"miniredis", within("github.com/alicebob/miniredis"), []string{"lab", "internal/redistest", "store/storetest", "algorithm/algorithmtest"}},
 	{"a Lua VM", within("github.com/yuin/gopher-lua"), []string{"algorithm/algorithmtest"}},
