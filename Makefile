@@ -5,7 +5,7 @@ CORE := . $(patsubst %,./%/...,$(wildcard algorithm store failover policy httpli
 PKGS ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help test race race-core fuzz bench bench-full bench-go chaos lint build redis-server c-compiler docs play test-browser chromium
+.PHONY: help test race race-core fuzz bench bench-full bench-go test-bench chaos lint build redis-server c-compiler docs play test-browser test-examples chromium
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -13,6 +13,10 @@ help: ## print the targets
 test: redis-server ## vet and test everything
 	go vet ./...
 	go test -shuffle=on $(PKGS)
+	@if [ "$(PKGS)" = ./... ]; then $(MAKE) --no-print-directory test-bench test-browser; fi
+
+test-bench: redis-server ## test the program that measures, in a module of its own
+	cd bench && go vet ./... && go test -count=1 -shuffle=on ./...
 
 race: redis-server c-compiler ## test everything under the race detector; PKGS="./store/..." for a part
 	go test -race -shuffle=on $(PKGS)
@@ -54,6 +58,9 @@ test-browser: ## test the playground in headless Chromium: if there is one; with
 	else \
 		echo "no chromium in PATH: the playground is not tested in a browser (Debian: apt-get install chromium)"; \
 	fi
+
+test-examples: ## test the limits in front of chi, gin and echo, in a module of their own
+	cd examples/routers && go vet ./... && go test -count=1 -shuffle=on ./...
 
 lint: ## check format, vet and staticcheck
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt -w:"; echo "$$unformatted"; exit 1; fi

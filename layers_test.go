@@ -249,7 +249,7 @@ func TestLayersSeesBreaches(t *testing.T) {
 // light are the packages that a program links which only limits rates; heavy is what they must not pull in.
 var (
 	light = []string{".", "./algorithm/...", "./store/...", "./failover", "./policy", "./httplimit"}
-	heavy = regexp.MustCompile(`^(google\.golang\.org/(grpc|protobuf)|go\.opentelemetry\.io|github\.com/(envoyproxy|prometheus|alicebob|yuin|alecthomas))/|` +
+	heavy = regexp.MustCompile(`^(google\.golang\.org/(grpc|protobuf)|go\.opentelemetry\.io|github\.com/(envoyproxy|prometheus|fsnotify|alicebob|yuin|alecthomas))/|` +
 		`(^|/)yaml([./]|$)`)
 )
 
@@ -287,7 +287,7 @@ func TestLightPackagesStayLight(t *testing.T) {
 
 func TestHeaviesSeesThem(t *testing.T) {
 	want := []string{"google.golang.org/grpc/codes", "sigs.k8s.io/yaml", "go.yaml.in/yaml/v4", "gopkg.in/yaml.v3", "go.opentelemetry.io/otel/metric",
-		"github.com/prometheus/client_golang/prometheus", "github.com/envoyproxy/go-control-plane/envoy", "google.golang.org/protobuf/proto"}
+		"github.com/prometheus/client_golang/prometheus", "github.com/fsnotify/fsnotify", "github.com/envoyproxy/go-control-plane/envoy", "google.golang.org/protobuf/proto"}
 	ok := []string{"context", "net/http", "github.com/redis/go-redis/v9/internal/otel", module + "/policy", module + "/store/local"}
 	if got := heavies(append(ok, want...)); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)

@@ -41,25 +41,25 @@ type OutageResult struct {
 
 // OutageVariant is what one fleet admitted. Units are those of the limit, one for each request.
 type OutageVariant struct {
-	Name  string `json:"name"`  // such as "local, share and carry"
-	Mode  string `json:"mode"`  // what decides while Redis is away: local, allow or deny
-	Share bool   `json:"share"` // local buckets have the limit by the number of instances, not the whole limit
-	Carry bool   `json:"carry"` // the store that takes over starts at the level where the other left off
+	Name  string // such as "local, share and carry"
+	Mode  string // what decides while Redis is away: local, allow or deny
+	Share bool   // local buckets have the limit by the number of instances, not the whole limit
+	Carry bool   // the store that takes over starts at the level where the other left off
 
-	Asked       int64   `json:"asked"`
-	Admitted    int64   `json:"admitted"`
-	Bound       float64 `json:"bound"`        // burst + rate·t: what one bucket would admit at most
-	Ratio       float64 `json:"ratio"`        // Admitted ÷ Bound
-	Lost        float64 `json:"lost"`         // what was asked, would have kept the bound, and was denied
-	WorstSecond int64   `json:"worst_second"` // most admitted in one second after the first
-	WorstAt     int     `json:"worst_at_s"`   // the first such second; 0: the run has but one
-	PerSecond   []int64 `json:"per_second"`   // admitted in each second of the run; the last may be shorter
+	Asked       int64
+	Admitted    int64
+	Bound       float64 // burst + rate·t: what one bucket would admit at most
+	Ratio       float64 // Admitted ÷ Bound
+	Lost        float64 // what was asked, would have kept the bound, and was denied
+	WorstSecond int64   // most admitted in one second after the first
+	WorstAt     int     // the first such second; 0: the run has but one
+	PerSecond   []int64 // admitted in each second of the run; the last may be shorter
 
-	Shared  int64   `json:"shared"`  // decisions made in Redis; with those below and Errors they add up to Asked
-	Local   int64   `json:"local"`   // decisions made by local buckets
-	Assumed int64   `json:"assumed"` // decisions made by allow or deny
-	Errors  int64   `json:"errors"`
-	Slowest float64 `json:"slowest_ms"` // longest that a caller waited
+	Shared  int64 // decisions made in Redis; with those below and Errors they add up to Asked
+	Local   int64 // decisions made by local buckets
+	Assumed int64 // decisions made by allow or deny
+	Errors  int64
+	Slowest float64 // longest that a caller waited
 }
 
 const (

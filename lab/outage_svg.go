@@ -21,22 +21,6 @@ const (
 	svgInside = svgWidth - svgLeft - svgRight
 )
 
-// svgStyle has the colours of a light and of a dark page. No meaning hangs on a colour: what is above the limit is
-// hatched, the limit is dashed, outages are named.
-const svgStyle = `
-text { font: 12px system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans-serif; fill: #444c56 }
-.title { font-size: 17px; font-weight: 600; fill: #1f2328 }
-.name { font-size: 13px; font-weight: 600; fill: #1f2328 }
-.tick { font-size: 11px }
-.page { fill: #ffffff } .away { fill: #d0d5db } .axis { stroke: #6e7781 } .limit { stroke: #1f2328; stroke-dasharray: 6 4 }
-.within { fill: #2f81c7 } .over { fill: #c2410c } .hatch { stroke: #ffffff; stroke-width: 2 }
-@media (prefers-color-scheme: dark) {
-text { fill: #aeb6c0 } .title, .name { fill: #f0f3f6 }
-.page { fill: #14181d } .away { fill: #3a424c } .axis { stroke: #8b949e } .limit { stroke: #f0f3f6 }
-.within { fill: #58a6ee } .over { fill: #fb8c4a } .hatch { stroke: #14181d }
-}
-`
-
 // WriteSVG draws what each variant admitted per second, one plot each, all on one scale.
 func (r OutageResult) WriteSVG(w io.Writer) error {
 	p := &r.Params
@@ -45,7 +29,7 @@ func (r OutageResult) WriteSVG(w io.Writer) error {
 	d.f(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-labelledby="title desc">`+"\n", svgWidth, height, svgWidth, height)
 	title := fmt.Sprintf("%d instances under one limit of %v, while Redis goes and comes", p.Instances, p.Limit)
 	d.f("<title id=\"title\">%s</title>\n<desc id=\"desc\">%s</desc>\n", text(title), text(r.described()))
-	d.f("<style>%s</style>\n", svgStyle)
+	d.f("<style>%s</style>\n", chartStyle)
 	d.f(`<defs><pattern id="over" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect class="over" width="6" height="6"/><line class="hatch" x1="0" y1="0" x2="0" y2="6"/></pattern></defs>` + "\n")
 	d.f(`<rect class="page" width="%d" height="%d"/>`+"\n", svgWidth, height)
 	d.f(`<text class="title" x="%d" y="30">%s</text>`+"\n", svgLeft, text(title))

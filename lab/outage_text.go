@@ -1,8 +1,6 @@
 package lab
 
 import (
-	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -52,75 +50,6 @@ func (r OutageResult) WriteText(w io.Writer) error {
 
 // part is n ÷ of, and 0 of none.
 func part(n, of int64) float64 { return float64(n) / float64(max(1, of)) }
-
-// WriteCSV writes a line for each second of each variant.
-func (r OutageResult) WriteCSV(w io.Writer) error {
-	c := csv.NewWriter(w)
-	_ = c.Write([]string{"name", "mode", "share", "carry", "second", "redis_away", "limit", "admitted"})
-	for _, v := range r.Results {
-		for s, n := range v.PerSecond {
-			_ = c.Write([]string{v.Name, v.Mode, strconv.FormatBool(v.Share), strconv.FormatBool(v.Carry), strconv.Itoa(s),
-				number(r.Params.away(s)), number(r.Params.rate()), strconv.FormatInt(n, 10)})
-		}
-	}
-	c.Flush()
-	return c.Error()
-}
-
-// WriteJSON writes one object: experiment, server, params, results.
-func (r OutageResult) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
-}
-
-// MarshalJSON is the form {"experiment": "outage", "server": …, "params": {…}, "results": […]}.
-func (r OutageResult) MarshalJSON() ([]byte, error) {
-	results := r.Results
-	if results == nil {
-		results = []OutageVariant{}
-	}
-	return json.Marshal(struct {
-		Experiment string          `json:"experiment"`
-		Server     string          `json:"server"`
-		Params     OutageParams    `json:"params"`
-		Results    []OutageVariant `json:"results"`
-	}{"outage", r.Server, r.Params, results})
-}
-
-// MarshalJSON writes times in seconds, as numbers.
-func (p OutageParams) MarshalJSON() ([]byte, error) {
-	outages := [][2]float64{}
-	for _, o := range p.Outages() {
-		outages = append(outages, [2]float64{o.From.Seconds(), o.To.Seconds()})
-	}
-	skew := p.Skew
-	if skew == nil {
-		skew = []float64{}
-	}
-	return json.Marshal(struct {
-		Instances int          `json:"instances"`
-		Count     int64        `json:"limit_count"`
-		Period    float64      `json:"limit_period_s"`
-		Burst     int64        `json:"burst"`
-		Demand    float64      `json:"demand"`
-		Skew      []float64    `json:"skew"`
-		Bunch     int          `json:"bunch"`
-		Seed      uint64       `json:"seed"`
-		Duration  float64      `json:"duration_s"`
-		AwayFrom  float64      `json:"away_from_s"`
-		AwayTo    float64      `json:"away_to_s"`
-		Flap      float64      `json:"flap_s"`
-		FlapFor   float64      `json:"flap_for_s"`
-		Outages   [][2]float64 `json:"outages_s"`
-		How       string       `json:"how"`
-		Timeout   float64      `json:"timeout_s"`
-	}{
-		p.Instances, p.Limit.Count, p.Limit.Period.Seconds(), p.Limit.Burst, p.Demand, skew, p.Bunch, p.Seed,
-		p.Duration.Seconds(), p.AwayFrom.Seconds(), p.AwayTo.Seconds(), p.Flap.Seconds(), p.FlapFor.Seconds(), outages, p.How, p.Timeout.Seconds(),
-	})
-}
 
 // seconds is how many seconds the run has, the last perhaps shorter.
 func seconds(r OutageResult) int { return int((r.Params.Duration + time.Second - 1) / time.Second) }

@@ -19,7 +19,7 @@ func TestLabExitCodes(t *testing.T) {
 	}{
 		{"lab --help", 0, "outage", ""},
 		{"lab outage --help", 0, "sluice lab outage --skew 70,10,10,10 --how hang --json", ""},
-		{"lab", 2, "", "outage"},
+		{"lab", 2, "", "compare"},
 		{"lab outage --limit fast", 2, "", "--limit"},
 		{"lab outage --limit 100000/s", 2, "", "want at most 5000"},
 		{"lab outage --burst=-1", 2, "", "Burst -1"},
@@ -60,7 +60,7 @@ func TestLabExitCodes(t *testing.T) {
 
 func TestLabOutage(t *testing.T) {
 	drawing := filepath.Join(t.TempDir(), "outage.svg")
-	args := strings.Fields("lab outage --away 500ms-1s --flap-for 0s --duration 1500ms --demand 2 --json --svg " + drawing)
+	args := strings.Fields("lab outage --away 500ms-1s --flap-for 0s --duration 1500ms --demand 2 --json --svg " + drawing + " --report " + drawing + ".html")
 	var out, err bytes.Buffer
 	if exit := run(t.Context(), args, &out, &err); exit != 0 {
 		t.Fatalf("exit %d: %s", exit, &err)
@@ -85,6 +85,9 @@ func TestLabOutage(t *testing.T) {
 	}
 	if svg, err := os.ReadFile(drawing); err != nil || !bytes.HasPrefix(svg, []byte("<svg ")) {
 		t.Errorf("%v, %.40s", err, svg)
+	}
+	if page, err := os.ReadFile(drawing + ".html"); err != nil || !bytes.Contains(page, []byte("sluice lab outage --away 500ms-1s")) || !bytes.Contains(page, []byte("<svg ")) {
+		t.Errorf("%v, %.200s", err, page)
 	}
 }
 
