@@ -15,8 +15,9 @@ type told struct{ error }
 func (told) Repeated() bool  { return true }
 func (e told) Unwrap() error { return e.error }
 
-// A failure that many calls share counts once: a lost packet under a hundred callers opens no breaker.
-func TestRepeatedFailuresCountOnce(t *testing.T) {
+// A failure that many calls share counts as often as it is not marked: a lost packet under a hundred callers opens no
+// breaker.
+func TestRepeatedFailuresDoNotCount(t *testing.T) {
 	var fail error
 	primary := sluice.StoreFunc(func(context.Context, sluice.Ask) (sluice.Decision, error) { return sluice.Decision{}, fail })
 	b := failover.New(failover.Options{TripAfter: 3, TripShare: 2})

@@ -353,7 +353,7 @@ func (s *Store) answer(b *batch, f *flight) {
 // fail keeps the error of a request.
 func (r *request) fail(err error, f *flight) {
 	if r.err = err; err != nil && !r.gone() {
-		r.repeated = f.told.Swap(true)
+		r.repeated = f.told.again()
 	}
 }
 

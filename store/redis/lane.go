@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -36,9 +35,9 @@ type lane struct {
 // flight is a batch under way.
 type flight struct {
 	requests []*request
-	left     int64       // when it left, ns since the store was made
-	behind   bool        // left behind
-	told     atomic.Bool // that it failed, to one of those who wait for it
+	left     int64 // when it left, ns since the store was made
+	behind   bool  // left behind
+	told     told  // that it failed
 }
 
 // maxBatch is how many requests leave together: more would wait for replies that are ready.
@@ -212,8 +211,8 @@ func (l *lane) look() {
 	if l.leaveBehind(now) {
 		go l.drive()
 	}
-	var told atomic.Bool
-	next := expire(l.queue, now, 0, &told)
+	var hopeless told
+	next := expire(l.queue, now, 0, &hopeless)
 	for _, f := range l.away {
 		next = expire(f.requests, now, next, &f.told)
 	}
@@ -229,7 +228,7 @@ func (l *lane) look() {
 }
 
 // expire ends what is late, and returns the earliest deadline of the others, or next if that is earlier.
-func expire(requests []*request, now, next int64, told *atomic.Bool) int64 {
+func expire(requests []*request, now, next int64, told *told) int64 {
 	for _, r := range requests {
 		next = earlier(next, r.expire(now, told))
 	}

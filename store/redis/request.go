@@ -68,13 +68,13 @@ func (r *request) end() {
 
 // expire ends the request if its time is up, and returns the time when it will be; 0 if it has ended. told tells
 // whether others who wait for the same have been told so.
-func (r *request) expire(now int64, told *atomic.Bool) int64 {
+func (r *request) expire(now int64, told *told) int64 {
 	d := r.deadline.Load()
 	if d == 0 || d > now {
 		return d
 	}
 	if r.deadline.CompareAndSwap(d, 0) {
-		r.late, r.lateRepeated = true, told.Swap(true)
+		r.late, r.lateRepeated = true, told.again()
 		r.ended <- struct{}{}
 	}
 	return 0
@@ -114,8 +114,17 @@ func (r *request) failure() error {
 	return err
 }
 
-// repeated is an error that has been told to another caller: a batch that fails is one failure, however many waited for
-// it. A breaker counts it once.
+// told counts those who have been told of one failure.
+type told struct{ callers atomic.Int32 }
+
+// again tells one more, and whether as many as count have been told before.
+func (t *told) again() bool { return t.callers.Add(1) > counted }
+
+// counted is how many failures a breaker counts of a batch that fails under many callers. One would do for a lost packet;
+// with two, a server that hangs under many is found out by three batches.
+const counted = 2
+
+// repeated is an error that has been told to others who waited for the same batch. A breaker does not count it.
 type repeated struct{ error }
 
 // Repeated says so to package failover.
