@@ -119,6 +119,35 @@ func TestKnownDenialEnds(t *testing.T) {
 	}
 }
 
+// TestKnownDenialUnderway took its time on the way: Redis decided at some time between, and may allow earlier than it would
+// if that was at the end. Until it surely denies no more, the answer counts from the end.
+func TestKnownDenialUnderway(t *testing.T) {
+	s := testStore(t, nil)
+	s.pass(time.Hour)
+	st := bucket(1, 100*time.Millisecond, 1)
+	l := sluice.New(s, st, "r")
+	a := l.Ask("k", 1)
+	remember := func(ago, way time.Duration) {
+		r := newRequest()
+		r.ask, r.hash = a, s.hash("k")
+		r.script, r.params = st.Lua()
+		r.mark = s.denials.mark(r.hash)
+		r.decision.At = 1_800_000_000_000_000
+		full, _ := st.Take(algorithm.State{}, r.decision.At, 1)
+		now := s.elapsed()
+		s.denials.learn(r, full, now-int64(ago), now-int64(ago-way))
+	}
+	var d sluice.Decision
+	remember(50*time.Millisecond, 40*time.Millisecond) // in Redis it is 10 to 50 ms later
+	if !s.knownDenial(s.hash("k"), &a, &d) || d.RetryAfter > 90*time.Millisecond || d.RetryAfter < 50*time.Millisecond {
+		t.Errorf("10 to 50 of 100 ms later: %+v: want a denial that counts from 10 ms", d)
+	}
+	remember(300*time.Millisecond, 290*time.Millisecond) // 10 to 300 ms later
+	if s.knownDenial(s.hash("k"), &a, &d) {
+		t.Errorf("10 to 300 of 100 ms later: %+v: want Redis asked", d)
+	}
+}
+
 // TestKnownDenialForgotten widens a limit in every way that this store does: the next call asks Redis.
 func TestKnownDenialForgotten(t *testing.T) {
 	ctx := context.Background()
