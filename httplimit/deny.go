@@ -27,15 +27,29 @@ func Deny(w http.ResponseWriter, d sluice.Decision) {
 // writeDenial writes a denial as the rule has it, or else as a problem that names the limit that was exceeded. All
 // fields but those of the body are set already.
 func writeDenial(w http.ResponseWriter, as policy.Denial, limit string) {
-	if as.Body == "" {
+	if !writeOwn(w, as) {
 		writeProblem(w, exceeded(statusOf(as), limit))
-		return
+	}
+}
+
+// writeForbidden is writeDenial for a request that was refused without a limit.
+func writeForbidden(w http.ResponseWriter, as policy.Denial) {
+	if !writeOwn(w, as) {
+		writeProblem(w, plain(statusOf(as)))
+	}
+}
+
+// writeOwn writes the rule's own body, if it has one.
+func writeOwn(w http.ResponseWriter, as policy.Denial) bool {
+	if as.Body == "" {
+		return false
 	}
 	contentType := as.Type
 	if contentType == "" {
 		contentType = "text/plain; charset=utf-8"
 	}
 	writeBody(w, statusOf(as), contentType, []byte(as.Body))
+	return true
 }
 
 func statusOf(d policy.Denial) int {

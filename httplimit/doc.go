@@ -9,7 +9,17 @@
 //
 // A denial is 429 (or what the rule says), with the rate fields, Retry-After, Cache-Control: no-store and a body of
 // type application/problem+json. A store that cannot decide is 503, never 500 and never an empty 200; the next handler
-// is then not called. A CORS preflight passes uncounted.
+// is then not called. A CORS preflight passes uncounted. A request that a rule denies by its list is 403, without
+// Retry-After.
+//
+// A rule with settle is charged again, or given back, once the handler has returned and the response says what the
+// request cost: in a header or trailer that the handler has set. The response is not wrapped for that, so it streams as
+// it would, and it ends after the settlement. A handler that panics is settled too, by what it has set until then: a
+// client who hangs up early pays what was done for it. [Middleware.Wrap] and [Middleware.Serve] do it;
+// [Middleware.Reserve] is for who calls the handler in another way.
+//
+// In shadow mode rules are decided, charged and reported to the stores' observer, and the client sees nothing of it: no
+// refusal, no rate fields, no Delay. Requests then pass when a store fails, too.
 //
 // # Rate fields
 //

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"time"
 
 	"github.com/sluice-go/sluice"
@@ -124,4 +125,33 @@ func ExampleDeny() {
 	// Output:
 	// 200, Retry-After ""
 	// 429, Retry-After "36"
+}
+
+// A handler says what a request cost after all: the estimate is corrected once it has returned.
+func ExampleMiddleware_Serve() {
+	rules, err := policy.New(policy.Config{Rules: []policy.RuleConfig{{
+		Name: "search", Match: "/search",
+		Cost:   policy.CostConfig{Default: 10, Max: 50},
+		Settle: "response:X-Actual-Cost",
+		Limits: []policy.LimitConfig{{Algorithm: "token_bucket", Limit: sluice.Limit{Count: 100, Period: time.Hour, Burst: 100}, Subject: "ip"}},
+	}}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	store := local.New(local.Options{})
+	limits := httplimit.New(httplimit.Options{Rules: rules, Stores: map[policy.OnOutage]sluice.Store{policy.Local: store}})
+	search := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Actual-Cost", "3")
+	})
+
+	for range 2 {
+		w := httptest.NewRecorder()
+		limits.Serve(w, httptest.NewRequest("GET", "/search", nil), search)
+		left, _, _ := strings.Cut(w.Header().Get("RateLimit"), ";t=")
+		fmt.Println(left)
+	}
+	// Output:
+	// "search";r=90
+	// "search";r=87
 }

@@ -12,9 +12,9 @@ import (
 // setFields sets the rate fields of a verdict in the given style. The draft's fields are lists, so members are added
 // to those that another limit in the same chain has set; the x-ratelimit ones are replaced.
 func setFields(h http.Header, style policy.Headers, asks []sluice.Ask, v sluice.Verdict) {
-	switch style {
-	case policy.HeadersOff:
-	case policy.HeadersX:
+	switch {
+	case style == policy.HeadersOff || len(asks) == 0:
+	case style == policy.HeadersX:
 		setXRateLimit(h, v)
 	default:
 		setDraft(h, asks, v)
@@ -22,9 +22,6 @@ func setFields(h http.Header, style policy.Headers, asks []sluice.Ask, v sluice.
 }
 
 func setDraft(h http.Header, asks []sluice.Ask, v sluice.Verdict) {
-	if len(asks) == 0 {
-		return
-	}
 	quotas, states := make([]byte, 0, 96), make([]byte, 0, 96)
 	for i, a := range asks {
 		quotas = appendQuota(quotas, a.Key.Rule, a.Strategy.Limit())

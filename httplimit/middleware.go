@@ -24,136 +24,192 @@ type Options struct {
 
 	// OnDeny is called for each denial before anything is written, with the rate fields, Retry-After and Cache-Control
 	// set. It may set and replace fields, and it may write the whole answer itself, where the rule's status is the
-	// default; if it writes nothing, the rule's answer follows. d sums up the verdict. It is called from many goroutines. Nil: the rule's answer.
+	// default; if it writes nothing, the rule's answer follows. d sums up the verdict; for a request that a rule's deny
+	// lists it is a RetryAfter of Never alone. It is called from many goroutines. Nil: the rule's answer.
 	OnDeny func(w http.ResponseWriter, r *http.Request, d sluice.Decision)
 
-	// OnError is told of each error of a store, whose request was answered with 503, but not of requests that were
-	// cancelled. It writes nothing. It is called from many goroutines. Nil: nobody is told.
+	// OnError is told of each error of a store, whose request was answered with 503, or passed in shadow mode, but not
+	// of requests that were cancelled. It writes nothing. It is called from many goroutines. Nil: nobody is told.
 	OnError func(r *http.Request, err error)
 }
 
 // Middleware applies a set of rules to HTTP requests. It is immutable and safe for concurrent use.
-type Middleware struct{ o Options }
+type Middleware struct {
+	o      Options
+	shadow bool // nothing is refused, held, or told to the client
+}
 
 // New returns a middleware for o.
-func New(o Options) *Middleware { return &Middleware{o} }
+func New(o Options) *Middleware {
+	return &Middleware{o: o, shadow: o.Rules != nil && o.Rules.Mode() == policy.ModeShadow}
+}
 
-// Wrap returns a handler that calls next for those requests that [Middleware.Check] lets pass. It has the form that
-// chi and others chain.
+// Wrap returns a handler that calls next for those requests that may go on, as [Middleware.Serve] does. It has the form
+// that chi and others chain.
 func (m *Middleware) Wrap(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if m.Check(w, r) {
-			next.ServeHTTP(w, r)
-		}
-	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { m.Serve(w, r, next) })
+}
+
+// Serve decides a request, calls next if it may go on, and settles what it cost once next has returned, or panicked.
+func (m *Middleware) Serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	reservation, ok := m.Reserve(w, r)
+	if !ok {
+		return
+	}
+	if reservation != nil {
+		defer func() { _ = reservation.Settle(r.Context(), w.Header()) }() // an error leaves the estimate: the safe side
+	}
+	next.ServeHTTP(w, r)
 }
 
 // Check decides a request, for routers and handlers that are not wrapped. True: it may go on; the rate fields are set
 // on w and the Delay of a leaky bucket has been held. False: the answer has been written, and the caller writes none.
 //
+// What a rule with settle charged stays as it was charged: where there is a response to settle by, use
+// [Middleware.Reserve].
+//
 // All limits of all rules that hold are taken with one [sluice.TakeAll]: all are charged, or none is. Where those
 // rules differ in on_outage, the store of the strictest decides them all: deny before local before allow. A request
-// that no rule matches passes uncounted, as does a CORS preflight.
+// that no rule matches passes uncounted, as does one that a rule exempts, for that rule, and a CORS preflight. A request
+// that any of the rules denies is refused before anything is charged, a preflight too.
+//
+// Shadow limits are taken one by one, once the request is known to pass, and before it is held. Their answers, and
+// errors, are for the store's observer alone. In shadow mode that holds for all: nothing is refused, held, or told to
+// the client.
 //
 // A client who leaves while it is held has been charged, and the next handler does not run: giving back would let
 // those who come later act at times that others were promised.
 func (m *Middleware) Check(w http.ResponseWriter, r *http.Request) bool {
-	if m.o.Rules == nil || policy.Preflight(r) {
-		return true
+	_, ok := m.Reserve(w, r)
+	return ok
+}
+
+// Reserve decides a request as Check does. Where it may go on, and a rule settles by the response, it also returns
+// what was charged, to be settled; it is nil where there is nothing to settle.
+func (m *Middleware) Reserve(w http.ResponseWriter, r *http.Request) (*Reservation, bool) {
+	if m.o.Rules == nil {
+		return nil, true
 	}
-	rules := m.o.Rules.Match(r)
-	var asks []sluice.Ask
-	for _, rule := range rules {
-		asks = append(asks, rule.Asks(r, 1)...)
+	var few [4]*policy.Rule
+	rules, denied := holding(few[:0], m.o.Rules.Match(r), r)
+	if denied != nil && !m.shadow {
+		m.forbid(w, r, denied)
+		return nil, false
 	}
-	if len(asks) == 0 {
-		return true
+	if len(rules) == 0 || policy.Preflight(r) {
+		return nil, true
 	}
-	v, err := m.take(r.Context(), rules, asks)
+	store, asks, v, err := m.take(r, rules)
 	if err != nil {
-		if m.o.OnError != nil && !errors.Is(err, context.Canceled) {
-			m.o.OnError(r, err)
-		}
-		unavailable(w)
-		return false
+		return nil, m.failed(w, r, err)
 	}
-	setFields(w.Header(), m.o.Style, asks, v)
+	if !m.shadow {
+		setFields(w.Header(), m.o.Style, asks, v)
+	}
 	if !v.Allowed {
-		m.deny(w, r, v, rules, asks)
-		return false
+		if !m.shadow {
+			m.deny(w, r, v, rules, asks)
+		}
+		return nil, m.shadow
 	}
-	if v.Hold(r.Context()) != nil {
+	res := takeShadows(r, store, rules, reserve(store, rules, asks, v))
+	if !m.shadow && v.Hold(r.Context()) != nil {
 		unavailable(w)
-		return false
+		return nil, false
 	}
-	return true
+	return res, true
 }
 
-func (m *Middleware) take(ctx context.Context, rules []*policy.Rule, asks []sluice.Ask) (sluice.Verdict, error) {
-	outage := strictest(rules)
-	store := m.o.Stores[outage]
+// take asks the store about all limits of the rules that are no shadows.
+func (m *Middleware) take(r *http.Request, rules []*policy.Rule) (store sluice.Store, asks []sluice.Ask, v sluice.Verdict, err error) {
+	outage := policy.Strictest(rules)
+	store = m.o.Stores[outage]
 	if store == nil {
-		return sluice.Verdict{}, fmt.Errorf("httplimit: rule %s: no store for on_outage %s", rules[0].Name, outage)
+		return nil, nil, v, fmt.Errorf("httplimit: rule %s: no store for on_outage %s", rules[0].Name, outage)
 	}
-	return sluice.TakeAll(ctx, store, asks)
+	n := 0
+	for _, rule := range rules {
+		n += rule.Enforced()
+	}
+	if n == 0 {
+		return store, nil, sluice.Sum(nil), nil
+	}
+	asks = make([]sluice.Ask, 0, n)
+	for _, rule := range rules {
+		asks = rule.AppendAsks(asks, r, rule.Cost(r))
+	}
+	v, err = sluice.TakeAll(r.Context(), store, asks)
+	return store, asks, v, err
 }
 
-// strictest is the on_outage that lets least pass: what any of the rules asks for, none of the others may loosen.
-func strictest(rules []*policy.Rule) policy.OnOutage {
-	outage := policy.Allow
-	for _, rule := range rules {
-		switch rule.OnOutage {
-		case policy.Deny:
-			return policy.Deny
-		case policy.Allow:
-		default:
-			outage = policy.Local
+// failed answers for a store that could not decide, and tells whether the request may go on all the same.
+func (m *Middleware) failed(w http.ResponseWriter, r *http.Request, err error) bool {
+	if m.o.OnError != nil && !errors.Is(err, context.Canceled) {
+		m.o.OnError(r, err)
+	}
+	if !m.shadow {
+		unavailable(w)
+	}
+	return m.shadow
+}
+
+// holding returns those of matched that count the request, in list where some do not, and the first that denies it.
+func holding(list, matched []*policy.Rule, r *http.Request) (rules []*policy.Rule, denied *policy.Rule) {
+	all := true
+	for i, rule := range matched {
+		standing := rule.Standing(r)
+		switch {
+		case standing == policy.Counted && !all:
+			list = append(list, rule)
+		case standing != policy.Counted && all:
+			list, all = append(list, matched[:i]...), false
+		}
+		if standing == policy.Denied && denied == nil {
+			denied = rule
 		}
 	}
-	return outage
+	if all {
+		return matched, nil
+	}
+	return list, denied
 }
 
+// deny answers a request that a limit refused.
 func (m *Middleware) deny(w http.ResponseWriter, r *http.Request, v sluice.Verdict, rules []*policy.Rule, asks []sluice.Ask) {
 	refused := min(max(v.Refused, 0), len(asks)-1) // a foreign store may name none
 	as := refusing(rules, refused).Denial
 	setRefusal(w.Header(), v.Decision)
-	if m.o.OnDeny != nil {
-		own := &watched{ResponseWriter: w, status: statusOf(as)}
-		m.o.OnDeny(own, r, v.Decision)
-		if own.wrote {
-			return
-		}
+	if !m.told(w, r, v.Decision, as) {
+		writeDenial(w, as, asks[refused].Key.Rule)
 	}
-	writeDenial(w, as, asks[refused].Key.Rule)
+}
+
+// forbid answers a request that a rule's deny lists.
+func (m *Middleware) forbid(w http.ResponseWriter, r *http.Request, rule *policy.Rule) {
+	never := sluice.Decision{RetryAfter: sluice.Never}
+	setRefusal(w.Header(), never)
+	if !m.told(w, r, never, rule.Forbidden) {
+		writeForbidden(w, rule.Forbidden)
+	}
+}
+
+// told calls OnDeny and tells whether that has written the answer.
+func (m *Middleware) told(w http.ResponseWriter, r *http.Request, d sluice.Decision, as policy.Denial) bool {
+	if m.o.OnDeny == nil {
+		return false
+	}
+	own := &watched{ResponseWriter: w, status: statusOf(as)}
+	m.o.OnDeny(own, r, d)
+	return own.wrote
 }
 
 // refusing returns the rule that ask number refused belongs to: asks are those of the rules in their order.
 func refusing(rules []*policy.Rule, refused int) *policy.Rule {
 	for _, rule := range rules {
-		if refused < len(rule.Limits) {
+		if refused < rule.Enforced() {
 			return rule
 		}
-		refused -= len(rule.Limits)
+		refused -= rule.Enforced()
 	}
 	return rules[0]
-}
-
-// watched tells whether OnDeny has written an answer. A body without a status gets the rule's status, not 200. The
-// next handler never gets one.
-type watched struct {
-	http.ResponseWriter
-	status int
-	wrote  bool
-}
-
-func (w *watched) WriteHeader(status int) {
-	w.wrote = w.wrote || status >= 200 // an informational status is not the answer
-	w.ResponseWriter.WriteHeader(status)
-}
-
-func (w *watched) Write(b []byte) (int, error) {
-	if !w.wrote {
-		w.WriteHeader(w.status)
-	}
-	return w.ResponseWriter.Write(b)
 }

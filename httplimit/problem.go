@@ -34,7 +34,16 @@ func exceeded(status int, limit string) problem {
 // stays out of the answer.
 func unavailable(w http.ResponseWriter) {
 	w.Header().Set("Cache-Control", "no-store")
-	writeProblem(w, problem{Type: "about:blank", Title: "Service Unavailable", Status: http.StatusServiceUnavailable})
+	writeProblem(w, plain(http.StatusServiceUnavailable))
+}
+
+// plain is a problem that says no more than its status.
+func plain(status int) problem {
+	title := http.StatusText(status)
+	if title == "" {
+		title = "Refused"
+	}
+	return problem{Type: "about:blank", Title: title, Status: status}
 }
 
 func writeProblem(w http.ResponseWriter, p problem) {

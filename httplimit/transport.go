@@ -2,10 +2,10 @@ package httplimit
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/sluice-go/sluice"
@@ -18,22 +18,22 @@ const longestWait = time.Hour
 // and until the time that the API last named in a Retry-After, of a 429 or 503, has come. Nil base is
 // http.DefaultTransport.
 //
-// A call that would wait beyond its context's deadline fails at once with context.DeadlineExceeded and charges nothing; see
-// [sluice.Limiter.Wait] for the other errors. Answers are returned as they come: a 429 is the caller's to retry. It is
-// safe for concurrent use. A Retry-After holds for all calls through this transport, so use one for each API.
+// A call that would wait beyond its context's deadline fails with context.DeadlineExceeded as soon as that is known, and
+// charges nothing; see [sluice.Limiter.Wait] for the other errors. Answers are returned as they come: a 429 is the
+// caller's to retry. It is safe for concurrent use. A Retry-After holds for all calls through this transport that are not
+// under way yet, so use one for each API. They then wait for l in any order.
 func Transport(base http.RoundTripper, l *sluice.Limiter, subject string) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	return &transport{base: base, limiter: l, subject: subject, start: time.Now()}
+	return &transport{base: base, limiter: l, subject: subject}
 }
 
 type transport struct {
 	base    http.RoundTripper
 	limiter *sluice.Limiter
 	subject string
-	start   time.Time
-	until   atomic.Int64 // ns since start: when the API wants to be called again
+	pause   pause // what the API asked for
 }
 
 // RoundTrip waits and calls base. As its contract demands, it closes the request's body also where it fails.
@@ -46,46 +46,58 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	res, err := t.base.RoundTrip(r)
 	if err == nil && (res.StatusCode == http.StatusTooManyRequests || res.StatusCode == http.StatusServiceUnavailable) {
-		t.obey(retryAfter(res.Header.Get("Retry-After"), time.Now()))
+		t.pause.begin(retryAfter(res.Header, time.Now()))
 	}
 	return res, err
 }
 
+// CloseIdleConnections closes those of base, if it keeps any: http.Client's method of that name asks its transport.
+func (t *transport) CloseIdleConnections() {
+	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
 func (t *transport) wait(ctx context.Context) error {
 	for {
-		pause := time.Duration(t.until.Load()) - time.Since(t.start)
-		if pause <= 0 {
-			return t.limiter.Wait(ctx, t.subject, 1)
+		left, calm := t.pause.left()
+		if left <= 0 {
+			err := t.take(ctx, calm)
+			if errors.Is(err, context.Canceled) && calm.Err() != nil && ctx.Err() == nil {
+				continue // a pause has begun
+			}
+			return err
 		}
-		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= pause {
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= left {
 			return context.DeadlineExceeded
 		}
-		timer := time.NewTimer(pause)
+		timer := time.NewTimer(left)
 		select {
 		case <-timer.C:
+		case <-calm.Done():
 		case <-ctx.Done():
 			timer.Stop()
 			return ctx.Err()
 		}
+		timer.Stop()
 	}
 }
 
-// obey puts the next call off. An earlier, longer wait stands.
-func (t *transport) obey(d time.Duration) {
-	until := int64(time.Since(t.start) + d)
-	for {
-		was := t.until.Load()
-		if until <= was || t.until.CompareAndSwap(was, until) {
-			return
-		}
-	}
+// take waits for the limiter while there is calm. A call that a pause interrupts is charged nothing, so that those who
+// wait do not gather units meanwhile, and go out all at once when it ends.
+func (t *transport) take(ctx, calm context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(calm, cancel)()
+	return t.limiter.Wait(ctx, t.subject, 1)
 }
 
-// retryAfter reads seconds or a date (RFC 9110, section 10.2.3); what is neither is 0.
-func retryAfter(text string, now time.Time) time.Duration {
-	text = strings.TrimSpace(text)
+// retryAfter reads a Retry-After in seconds or as a date (RFC 9110, section 10.2.3); what is neither is 0. A date is
+// counted from that of the answer, if it has one, since clocks differ.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	text := strings.TrimSpace(h.Get("Retry-After"))
 	if seconds, err := strconv.ParseUint(text, 10, 63); err == nil {
-		return min(time.Duration(min(seconds, uint64(longestWait/time.Second)))*time.Second, longestWait)
+		return time.Duration(min(seconds, uint64(longestWait/time.Second))) * time.Second
 	}
 	if text != "" && strings.Trim(text, "0123456789") == "" { // more seconds than fit
 		return longestWait
@@ -93,6 +105,9 @@ func retryAfter(text string, now time.Time) time.Duration {
 	at, err := http.ParseTime(text)
 	if err != nil {
 		return 0
+	}
+	if sent, err := http.ParseTime(h.Get("Date")); err == nil {
+		now = sent
 	}
 	return min(max(at.Sub(now), 0), longestWait)
 }

@@ -28,24 +28,26 @@ func IPPrefix(v6bits int, trusted ...netip.Prefix) Subject {
 	if v6bits < 1 || v6bits > 128 {
 		v6bits = defaultV6Bits
 	}
-	peers := peers(slices.Clone(trusted))
-	for i, p := range peers {
-		peers[i] = unmapPrefix(p)
-	}
+	peers := newPeers(trusted)
 	return func(r *http.Request) string {
 		a, ok := peers.client(r)
-		switch {
-		case !ok:
-			return unknown
-		case a.Is4():
-			return a.String()
-		}
-		p, err := a.Prefix(v6bits)
-		if err != nil {
+		if !ok {
 			return unknown
 		}
-		return p.String()
+		return addressText(a, v6bits)
 	}
+}
+
+// addressText is the subject of an address: itself, or the network around an IPv6 one.
+func addressText(a netip.Addr, v6bits int) string {
+	if a.Is4() {
+		return a.String()
+	}
+	p, err := a.Prefix(v6bits)
+	if err != nil {
+		return unknown
+	}
+	return p.String()
 }
 
 // unmapPrefix turns a prefix of IPv4-mapped addresses into that of the IPv4 addresses, which is how peers arrive.
@@ -58,6 +60,24 @@ func unmapPrefix(p netip.Prefix) netip.Prefix {
 
 // peers are the prefixes whose word about other addresses is believed.
 type peers []netip.Prefix
+
+// newPeers copies prefixes, in the form in which addresses arrive.
+func newPeers(prefixes []netip.Prefix) peers {
+	ps := peers(slices.Clone(prefixes))
+	for i, p := range ps {
+		ps[i] = unmapPrefix(p)
+	}
+	return ps
+}
+
+// sent tells whether the request came straight from one of them.
+func (ps peers) sent(r *http.Request) bool {
+	if len(ps) == 0 {
+		return false
+	}
+	a, ok := parseAddr(r.RemoteAddr)
+	return ok && ps.trust(a)
+}
 
 // hops bounds the walk: longer chains than this are not made by proxies.
 const hops = 64

@@ -15,6 +15,7 @@ import (
 type entry struct {
 	name, alias string
 	burst       bool // the algorithm's Limit has a Burst of its own
+	queue       bool // it holds requests: the Burst is also how long
 	new         func(algorithm.Limit) (sluice.Strategy, error)
 }
 
@@ -24,7 +25,7 @@ func catalogue() []entry {
 		{name: "token_bucket", burst: true, new: strategy(tokenbucket.New)},
 		{name: "fixed_window", new: strategy(fixedwindow.New)},
 		{name: "sliding_window", new: strategy(slidingwindow.New)},
-		{name: "leaky_bucket", alias: "leaky", burst: true, new: strategy(leaky.New)},
+		{name: "leaky_bucket", alias: "leaky", burst: true, queue: true, new: strategy(leaky.New)},
 	}
 }
 
@@ -62,6 +63,12 @@ func Algorithms() []string {
 func HasBurst(name string) bool {
 	e, _ := find(name)
 	return e.burst
+}
+
+// Holds tells whether the named algorithm holds requests, so that a limit of it may have a MaxDelay.
+func Holds(name string) bool {
+	e, _ := find(name)
+	return e.queue
 }
 
 // NewStrategy returns the named algorithm with a limit. leaky is another name of leaky_bucket. The error names an

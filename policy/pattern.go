@@ -178,12 +178,16 @@ func (p *pattern) value(path, wildcard string) string {
 }
 
 // requestPath returns the path to match, as ServeMux does: cleaned, still escaped, so that an escaped slash does not
-// part segments.
+// part segments. A CONNECT's path is as it came: ServeMux does not clean it either, and serves CONNECT /api/../x by /api/.
 func requestPath(r *http.Request) string {
 	if r.URL == nil {
 		return "/"
 	}
-	return cleanPath(r.URL.EscapedPath())
+	p := r.URL.EscapedPath()
+	if r.Method == http.MethodConnect && strings.HasPrefix(p, "/") {
+		return p
+	}
+	return cleanPath(p)
 }
 
 // cleanPath resolves . and .. and double slashes and keeps a trailing slash. The result begins with a slash.

@@ -2,7 +2,8 @@
 //
 // A [Config] is data: from a rule file (package rulefile) or from code. [New] checks all of it at once and compiles
 // it into [Rules]: immutable, and read by every request without a lock. [Rules.Match] gives the rules of a request,
-// and [Rule.Asks] what to ask a store. Package httplimit does both as middleware, and package service runs it all.
+// [Rule.Standing] whether one exempts or denies it, [Rule.Cost] what it costs, and [Rule.Asks] what to ask a store.
+// Package httplimit does all of that as middleware, and package service runs it.
 //
 // [IP], [Header] and the other subjects also stand alone, for a single limiter without rules.
 package policy
@@ -22,12 +23,22 @@ type Rules struct {
 
 // New checks c and compiles it. The error joins every fault of c, each a [*FieldError] that names field, value and
 // bound. New keeps nothing of c's slices.
+//
+// Subjects of overrides, and values in exempt and deny, that are env:NAME or file:PATH are read here: one that can't be
+// read is a fault. No error holds such a value.
 func New(c Config) (*Rules, error) {
-	rules, faults := compile(c.clone())
+	rules, faults := compile(c.clone(), true)
 	if len(faults) > 0 {
 		return nil, errors.Join(faults...)
 	}
 	return rules, nil
+}
+
+// Check returns the faults that [New] would find, but for those of variables and files that c names, which are not
+// read: for a place that has no secrets.
+func (c Config) Check() error {
+	_, faults := compile(c.clone(), false)
+	return errors.Join(faults...)
 }
 
 // FieldError is one fault of a Config.
@@ -41,6 +52,9 @@ func (e *FieldError) Error() string { return "policy: " + e.Path + ": " + e.Msg 
 
 // Config returns a copy of what the rules were made of, with the defaults filled in.
 func (r *Rules) Config() Config { return r.config.clone() }
+
+// Mode says what becomes of the rules' decisions.
+func (r *Rules) Mode() Mode { return r.config.Mode }
 
 // All returns every rule in the order of the Config. The slice is shared and must not be changed.
 func (r *Rules) All() []*Rule { return r.all }

@@ -35,6 +35,14 @@ func TestEveryFaultNamesFieldValueAndBound(t *testing.T) {
 		c.Rules[0].Denial = d
 		return c
 	}
+	with := func(edit func(*policy.RuleConfig)) policy.Config {
+		c := rule("/", ok)
+		edit(&c.Rules[0])
+		return c
+	}
+	limited := func(edit func(*policy.LimitConfig)) policy.Config {
+		return with(func(r *policy.RuleConfig) { edit(&r.Limits[0]) })
+	}
 	const at = "policy: rules[0].limits[0]."
 	for name, tt := range map[string]struct {
 		config policy.Config
@@ -100,11 +108,61 @@ func TestEveryFaultNamesFieldValueAndBound(t *testing.T) {
 		"failover": {policy.Config{Failover: policy.FailoverConfig{TripAfter: -1, OpenFor: -1, Instances: -1}}, []string{
 			"policy: failover.trip_after: -1: want at least 1", "policy: failover.open_for: -1ns: want at least 1ms", "policy: failover.instances: -1: want at least 1",
 		}},
-		"trusted":     {policy.Config{TrustedProxies: make([]netip.Prefix, 2)}, []string{"policy: trusted_proxies[0]: invalid Prefix", "policy: trusted_proxies[1]: invalid"}},
-		"ipv6_prefix": {policy.Config{IPv6Prefix: 129}, []string{"policy: ipv6_prefix: 129: want 1 to 128"}},
-		"headers":     {policy.Config{Headers: "rfc"}, []string{`policy: headers: "rfc": want one of draft, x-ratelimit, off`}},
-		"mode":        {policy.Config{Mode: "on"}, []string{`policy: mode: "on": want one of enforce, local, off`}},
-		"mode shadow": {policy.Config{Mode: policy.ModeShadow}, []string{`policy: mode: "shadow" is not supported yet: want enforce, local or off`}},
+		"trusted":        {policy.Config{TrustedProxies: make([]netip.Prefix, 2)}, []string{"policy: trusted_proxies[0]: invalid Prefix", "policy: trusted_proxies[1]: invalid"}},
+		"ipv6_prefix":    {policy.Config{IPv6Prefix: 129}, []string{"policy: ipv6_prefix: 129: want 1 to 128"}},
+		"headers":        {policy.Config{Headers: "rfc"}, []string{`policy: headers: "rfc": want one of draft, x-ratelimit, off`}},
+		"mode":           {policy.Config{Mode: "on"}, []string{`policy: mode: "on": want one of enforce, shadow, local, off`}},
+		"cost header":    {with(func(r *policy.RuleConfig) { r.Cost = policy.CostConfig{Header: "X Cost", Max: 9} }), []string{`policy: rules[0].cost.header: "X Cost": want the name of a header`}},
+		"cost default":   {with(func(r *policy.RuleConfig) { r.Cost.Default = -1 }), []string{"policy: rules[0].cost.default: -1: want at least 1"}},
+		"huge default":   {with(func(r *policy.RuleConfig) { r.Cost.Default = math.MaxInt64 }), []string{"policy: rules[0].cost.default: 9223372036854775807: want at most 4503599627370495"}},
+		"cost min":       {with(func(r *policy.RuleConfig) { r.Cost = policy.CostConfig{Header: "X-Cost", Min: -1, Max: 9} }), []string{"policy: rules[0].cost.min: -1: want at least 1"}},
+		"min above":      {with(func(r *policy.RuleConfig) { r.Cost = policy.CostConfig{Header: "X-Cost", Min: 2, Max: 9} }), []string{"policy: rules[0].cost.min: 2: want at most the default, 1"}},
+		"min of nothing": {with(func(r *policy.RuleConfig) { r.Cost.Min = 1 }), []string{"policy: rules[0].cost.header: missing: want the header that min bounds"}},
+		"no max":         {with(func(r *policy.RuleConfig) { r.Cost.Header = "X-Cost" }), []string{"policy: rules[0].cost.max: missing: want the most that one request is charged"}},
+		"max below":      {with(func(r *policy.RuleConfig) { r.Cost = policy.CostConfig{Header: "X-Cost", Default: 5, Max: 4} }), []string{"policy: rules[0].cost.max: 4: want at least the default, 5"}},
+		"max of nothing": {with(func(r *policy.RuleConfig) { r.Cost.Max = 4 }), []string{"policy: rules[0].cost.header: missing: want the header that max bounds, or settle"}},
+		"huge max":       {with(func(r *policy.RuleConfig) { r.Cost = policy.CostConfig{Header: "X-Cost", Max: math.MaxInt64} }), []string{"policy: rules[0].cost.max: 9223372036854775807: want at most 4503599627370495"}},
+		"settle":         {with(func(r *policy.RuleConfig) { r.Settle, r.Cost.Max = "X-Actual-Cost", 4 }), []string{`policy: rules[0].settle: "X-Actual-Cost": want response:NAME`}},
+		"settle no name": {with(func(r *policy.RuleConfig) { r.Settle, r.Cost.Max = "response:", 4 }), []string{`policy: rules[0].settle: "response:": want response:NAME`}},
+		"settle no max":  {with(func(r *policy.RuleConfig) { r.Settle = "response:X-Actual-Cost" }), []string{"policy: rules[0].cost.max: missing: want the most that one request is charged"}},
+		"exempt": {with(func(r *policy.RuleConfig) {
+			r.Exempt = []string{"secret", "10.0.0.0/33", "fe80::1%eth0", "", "header:X-Key", "header:=secret", "header:X Key=secret", "cookie:c= ", "path:id=secret", "env:SECRET"}
+		}), []string{
+			"policy: rules[0].exempt[0]: want an address, a network such as 10.0.0.0/8, or header:NAME=VALUE", "policy: rules[0].exempt[1]: want an address",
+			"policy: rules[0].exempt[2]: want an address", "policy: rules[0].exempt[3]: want an address", "policy: rules[0].exempt[4]: want header:NAME=VALUE",
+			"policy: rules[0].exempt[5]: want header:NAME=VALUE", `policy: rules[0].exempt[6]: "header:X Key": "X Key" can't name a header`,
+			"policy: rules[0].exempt[7]: blank: want a value", `policy: rules[0].exempt[8]: "path:id": "id" is no wildcard`, "policy: rules[0].exempt[9]: want an address",
+		}},
+		"deny": {with(func(r *policy.RuleConfig) {
+			r.Deny = []string{"query:key=env:SLUICE_TEST_NONE", "query:key=env: ", "query:key=file:", "query:key=file:/none/key", "query:key=file:."}
+		}), []string{
+			"policy: rules[0].deny[0]: environment variable SLUICE_TEST_NONE is not set or empty: want one line with the value",
+			`policy: rules[0].deny[1]: "env:" has no name`, `policy: rules[0].deny[2]: "file:" has no path`,
+			"policy: rules[0].deny[3]: file /none/key can't be read", "policy: rules[0].deny[4]: file . is no regular file",
+		}},
+		"max_delay":      {limited(func(l *policy.LimitConfig) { l.MaxDelay = time.Second }), []string{at + "max_delay: 1s: want it with leaky_bucket alone, token_bucket holds no request"}},
+		"less max_delay": {limited(func(l *policy.LimitConfig) { l.Algorithm, l.MaxDelay = "leaky", -1 }), []string{at + "max_delay: -1ns: want at least 0"}},
+		"overrides": {limited(func(l *policy.LimitConfig) {
+			l.Subject = "header:X-Key"
+			l.Overrides = []policy.OverrideConfig{
+				{}, {Subject: "secret", SubjectKey: "k", Limit: l.Limit}, {Subject: " ", Limit: l.Limit}, {Subject: "secret", Limit: l.Limit},
+				{Subject: " secret", Limit: l.Limit}, {Subject: "other", Limit: algorithm.Limit{Count: 5, Period: time.Minute}},
+				{SubjectKey: "k", Limit: l.Limit}, {SubjectKey: "k", Limit: l.Limit}, {Subject: "env:SLUICE_TEST_NONE", Limit: l.Limit},
+			}
+		}), []string{
+			at + "overrides[0].burst: 0: want at least 1", at + "overrides[0].limit: Count 0: want at least 1", at + "overrides[0].subject: missing: want the subject",
+			at + "overrides[1].subject: set beside a subject key", at + "overrides[2].subject: blank: want a value", at + "overrides[4].subject: is also that of overrides[3]",
+			at + "overrides[5].burst: 0: want at least 1", at + "overrides[7].subject: is also that of overrides[6]",
+			at + "overrides[8].subject: environment variable SLUICE_TEST_NONE is not set or empty",
+		}},
+		"override of ip": {limited(func(l *policy.LimitConfig) {
+			l.Overrides = []policy.OverrideConfig{{Subject: "secret", Limit: l.Limit}, {Subject: "2001:db8::/56", Limit: l.Limit}, {Subject: "192.0.2.0/24", Limit: l.Limit}}
+		}), []string{
+			at + "overrides[0].subject: want an address, or an IPv6 network of 64 bits", at + "overrides[1].subject: want an address", at + "overrides[2].subject: want an address",
+		}},
+		"override of global": {limited(func(l *policy.LimitConfig) {
+			l.Subject, l.Overrides = "global", []policy.OverrideConfig{{Subject: "secret", Limit: l.Limit}}
+		}), []string{at + "overrides[0].subject: want global"}},
 		"all at once": {policy.Config{Mode: "x", Headers: "y", Rules: []policy.RuleConfig{{}, {Name: "b"}}}, []string{
 			"policy: headers: ", "policy: mode: ", "policy: rules[0].name: ", "policy: rules[0].match: ", "policy: rules[0].limits: ",
 			"policy: rules[1].match: ", "policy: rules[1].limits: ",
@@ -155,7 +213,7 @@ func TestNewFillsInDefaults(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	one, two := rules.All()[0], rules.All()[1]
-	if one.OnOutage != policy.Local || one.Denial != (policy.Denial{Status: 429}) {
+	if one.OnOutage != policy.Local || one.Denial != (policy.Denial{Status: 429}) || one.Forbidden != (policy.Denial{Status: 403}) {
 		t.Errorf("got %+v", one)
 	}
 	if want := (policy.Denial{Status: 429, Type: "text/plain; charset=utf-8", Body: "no"}); two.OnOutage != policy.Deny || two.Denial != want {
@@ -198,23 +256,6 @@ func TestRulesUseTheConfiguredAddresses(t *testing.T) {
 		if a.Key.Subject != "2001:db8:1::/48" {
 			t.Errorf("%s: got %q", a.Key.Rule, a.Key.Subject)
 		}
-	}
-}
-
-func TestWarnings(t *testing.T) {
-	c := policy.Config{
-		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::/0")},
-		Rules:          []policy.RuleConfig{{Name: "a"}, {Name: "b", OnOutage: policy.Allow}, {Name: "c", OnOutage: policy.Deny}},
-	}
-	if got := c.Warnings(); len(got) != 1 || !strings.HasPrefix(got[0], "trusted_proxies[1]: ::/0 trusts every peer") {
-		t.Errorf("in process: got %q", got)
-	}
-	c.Store.Redis, c.TrustedProxies = "env:REDIS_URL", nil
-	if got := c.Warnings(); got != nil {
-		t.Errorf("with Redis: got %q, want none: every on_outage does what it says", got)
-	}
-	if got := (policy.Config{}).Warnings(); got != nil {
-		t.Errorf("got %q, want none", got)
 	}
 }
 

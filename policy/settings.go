@@ -43,11 +43,7 @@ func (k *compiler) settings(c *Config) {
 	c.Headers = cmp.Or(c.Headers, HeadersDraft)
 	oneOf(k, "headers", c.Headers, HeadersDraft, HeadersX, HeadersOff)
 	c.Mode = cmp.Or(c.Mode, ModeEnforce)
-	if c.Mode == ModeShadow {
-		k.fault("mode", "%q is not supported yet: want %s, %s or %s", c.Mode, ModeEnforce, ModeLocal, ModeOff)
-	} else {
-		oneOf(k, "mode", c.Mode, ModeEnforce, ModeLocal, ModeOff)
-	}
+	oneOf(k, "mode", c.Mode, ModeEnforce, ModeShadow, ModeLocal, ModeOff)
 }
 
 // redis checks where Redis is. It never repeats the value, which may hold a password.

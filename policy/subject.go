@@ -23,17 +23,21 @@ func Global() Subject { return func(*http.Request) string { return "global" } }
 // around the scheme of an Authorization, where servers ignore them too.
 func Header(name string) Subject {
 	name = http.CanonicalHeaderKey(name)
-	credentials := name == "Authorization" || name == "Proxy-Authorization"
 	return func(r *http.Request) string {
 		value := r.Header.Get(name)
 		if name == "Host" { // net/http moves it
 			value = r.Host
 		}
-		if credentials {
-			value = oneSpelling(value)
-		}
-		return hashed("header", name, value)
+		return headerSubject(name, value)
 	}
+}
+
+// headerSubject is the subject of a value of the header with that canonical name.
+func headerSubject(name, value string) string {
+	if name == "Authorization" || name == "Proxy-Authorization" {
+		value = oneSpelling(value)
+	}
+	return hashed("header", name, value)
 }
 
 // oneSpelling writes credentials the one way: scheme in lower case, one space, token.

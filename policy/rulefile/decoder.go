@@ -107,12 +107,7 @@ type field struct {
 	read func(n *yaml.Node, path string)
 }
 
-// later are the fields of issues to come: known, so that nobody looks for a typing error.
-func later(name string) bool {
-	return slices.Contains([]string{"cost", "overrides", "shadow", "settle", "max_delay", "exempt", "deny"}, name)
-}
-
-// mapping reads the fields of n and reports those that are unknown, not supported yet or set twice.
+// mapping reads the fields of n and reports those that are unknown or set twice.
 func (d *decoder) mapping(n *yaml.Node, path string, fields ...field) {
 	if !d.is(n, path, yaml.MappingNode, "fields") {
 		return
@@ -142,8 +137,6 @@ func (d *decoder) mapping(n *yaml.Node, path string, fields ...field) {
 		case known >= 0:
 			d.at[at] = position{value.Line, value.Column}
 			fields[known].read(value, at)
-		case later(key.Value):
-			d.note(key, at, "not supported yet")
 		default:
 			d.note(key, at, "unknown field: want one of %s", names(fields))
 		}

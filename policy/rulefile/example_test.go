@@ -45,5 +45,5 @@ rules:
 	// rules.yaml:6:42: rules[0].limits[0].limit: "5 per min": want count/period, such as "100/10s"
 	// rules.yaml:7:9: rules[0].limits[1].subject: missing: want ip, global, header:NAME, cookie:NAME, query:NAME or path:WILDCARD
 	// rules.yaml:7:21: rules[0].limits[1].algorithm: "leaky_buckets": want one of token_bucket, fixed_window, sliding_window, leaky_bucket
-	// rules.yaml:7:50: rules[0].limits[1].subjekt: unknown field: want one of name, algorithm, limit, burst, subject
+	// rules.yaml:7:50: rules[0].limits[1].subjekt: unknown field: want one of name, algorithm, limit, burst, subject, max_delay, shadow, overrides
 }

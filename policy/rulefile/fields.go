@@ -1,13 +1,8 @@
 package rulefile
 
 import (
-	"math"
-	"strings"
-	"time"
-
 	"go.yaml.in/yaml/v4"
 
-	"github.com/sluice-go/sluice/algorithm"
 	"github.com/sluice-go/sluice/policy"
 )
 
@@ -68,6 +63,10 @@ func (d *decoder) rule(n *yaml.Node, path string) policy.RuleConfig {
 		field{"match", text(d, &c.Match)},
 		field{"on_outage", text(d, &c.OnOutage)},
 		field{"denial", func(n *yaml.Node, path string) { d.denial(n, path, &c.Denial) }},
+		field{"cost", func(n *yaml.Node, path string) { d.cost(n, path, &c.Cost) }},
+		field{"settle", text(d, &c.Settle)},
+		field{"exempt", secrets(d, &c.Exempt)},
+		field{"deny", secrets(d, &c.Deny)},
 		field{"limits", func(n *yaml.Node, path string) {
 			d.list(n, path, func(n *yaml.Node, path string) { c.Limits = append(c.Limits, d.limit(n, path)) })
 		}},
@@ -83,44 +82,14 @@ func (d *decoder) denial(n *yaml.Node, path string, c *policy.Denial) {
 	)
 }
 
-func (d *decoder) limit(n *yaml.Node, path string) policy.LimitConfig {
-	var c policy.LimitConfig
-	var burst *int64
+func (d *decoder) cost(n *yaml.Node, path string, c *policy.CostConfig) {
 	d.mapping(n, path,
-		field{"name", text(d, &c.Name)},
-		field{"algorithm", text(d, &c.Algorithm)},
-		field{"limit", func(n *yaml.Node, path string) {
-			if !d.is(n, path, yaml.ScalarNode, `a limit such as "100/10s"`) {
-				return
-			}
-			l, err := algorithm.ParseLimit(n.Value)
-			if err != nil {
-				d.fault(n, path, "%s", strings.TrimPrefix(err.Error(), "algorithm: limit "))
-				return
-			}
-			c.Limit = l
-		}},
-		field{"burst", func(n *yaml.Node, path string) {
-			burst = new(int64)
-			whole(d, burst, math.MinInt64)(n, path)
-		}},
-		field{"subject", text(d, &c.Subject)},
+		field{"header", text(d, &c.Header)},
+		field{"default", whole(d, &c.Default, 1)},
+		field{"min", whole(d, &c.Min, 1)},
+		field{"max", whole(d, &c.Max, 1)},
 	)
-	if _, given := d.at[path+".limit"]; !given && !d.hidden(path) {
-		d.fault(n, path+".limit", `missing: want a limit such as "100/10s"`)
+	if d.unread[path+".default"] {
+		c.Default = c.Min // one fault is enough: nothing is compared with what could not be read
 	}
-	if c.Limit == (algorithm.Limit{}) {
-		// One fault already. Another limit stands in, so that the burst is not found faulty by comparison with none.
-		c.Limit = algorithm.Limit{Count: 1, Period: time.Second}
-		if burst != nil && *burst > 0 {
-			burst = nil
-		}
-	}
-	switch {
-	case burst != nil:
-		c.Limit.Burst = *burst
-	case policy.HasBurst(c.Algorithm):
-		c.Limit.Burst = c.Limit.Count
-	}
-	return c
 }

@@ -3,7 +3,7 @@
 //
 // Fields are those of policy.Config, in lower case with underscores. Two things are shorter than in code: a limit is
 // written as "100/10s", and a burst that is left out is the count. One document, at most [MaxSize] bytes, without
-// aliases.
+// aliases. docs/rules.md explains every field, and [Schema] lets editors complete and check them.
 package rulefile
 
 import (
@@ -37,14 +37,14 @@ func Load(path string) (policy.Config, error) {
 	return Parse(path, data)
 }
 
-// Parse reads rules from data. Name is the file's in errors. The Config is valid: policy.New takes it. Any fault gives
+// Parse reads rules from data. Name is the file's in errors. The Config is valid: policy.New takes it, if the variables
+// and files that it names can be read; Parse reads none. Any fault gives
 // the zero Config and an error of type [Errors]; Parse never panics, whatever data holds.
 func Parse(name string, data []byte) (policy.Config, error) {
 	d := &decoder{file: name, at: map[string]position{"": {1, 1}}, unread: map[string]bool{}}
 	c := d.parse(data)
 	if !d.dead {
-		_, err := policy.New(c)
-		d.locate(err)
+		d.locate(c.Check())
 	}
 	if err := d.errors(); err != nil {
 		return policy.Config{}, err

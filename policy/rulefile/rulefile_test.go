@@ -27,6 +27,15 @@ func TestParse(t *testing.T) {
 	limit := func(count int64, period time.Duration, burst int64) algorithm.Limit {
 		return algorithm.Limit{Count: count, Period: period, Burst: burst}
 	}
+	newYear := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
+	for i := range got.Rules {
+		for j := range got.Rules[i].Limits {
+			for k := range got.Rules[i].Limits[j].Overrides {
+				o := &got.Rules[i].Limits[j].Overrides[k]
+				o.Until = o.Until.UTC()
+			}
+		}
+	}
 	want := policy.Config{
 		Store:    policy.StoreConfig{Redis: "env:REDIS_URL", Timeout: 50 * time.Millisecond, Prefix: "shop"},
 		Failover: policy.FailoverConfig{TripAfter: 3, OpenFor: 2 * time.Second, Group: "shop"},
@@ -38,15 +47,27 @@ func TestParse(t *testing.T) {
 			{
 				Name: "login", Match: "POST /login", OnOutage: policy.Deny,
 				Denial: policy.Denial{Status: 429, Type: "text/plain", Body: "later, please"},
+				Exempt: []string{"10.1.0.0/16", "header:X-Probe=env:SLUICE_TEST_PROBE"},
+				Deny:   []string{"2001:db8:bad::/48", "cookie:sid=file:testdata/none"},
 				Limits: []policy.LimitConfig{
 					{Algorithm: "token_bucket", Limit: limit(5, time.Minute, 10), Subject: "ip"},
 					{Algorithm: "fixed_window", Limit: limit(1000, time.Hour, 0), Subject: "global"},
 				},
 			},
-			{Name: "user", Match: "/users/{id}", Limits: []policy.LimitConfig{
-				{Algorithm: "leaky", Limit: limit(2, time.Second, 2), Subject: "path:id"}, // Burst defaults to Count
-				{Name: "key", Algorithm: "sliding_window", Limit: limit(100, 10*time.Second, 0), Subject: "header:X-API-Key"},
-			}},
+			{
+				Name: "user", Match: "/users/{id}",
+				Cost: policy.CostConfig{Header: "X-Cost", Default: 2, Min: 1, Max: 100}, Settle: "response:X-Actual-Cost",
+				Limits: []policy.LimitConfig{
+					{Algorithm: "leaky", Limit: limit(2, time.Second, 2), Subject: "path:id", Overrides: []policy.OverrideConfig{ // Burst defaults to Count
+						{Subject: "7", Limit: limit(20, time.Second, 20)},
+						{Subject: "8", Limit: limit(20, time.Second, 5), Until: newYear},
+					}},
+					{Name: "next", Algorithm: "leaky_bucket", Limit: limit(10, time.Second, 0), MaxDelay: 1500 * time.Millisecond, Subject: "ip", Shadow: true},
+					{Name: "key", Algorithm: "sliding_window", Limit: limit(100, 10*time.Second, 0), Subject: "header:X-API-Key", Overrides: []policy.OverrideConfig{
+						{Subject: "env:SLUICE_TEST_KEY", Limit: limit(5000, 10*time.Second, 0), Until: newYear},
+					}},
+				},
+			},
 		},
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -107,7 +128,7 @@ func TestErrors(t *testing.T) {
 		"field twice":       {"mode: off\nmode: off\n" + rule, "f:2:1: mode: set twice, first on line 1"},
 		"unknown field":     {"store: {url: x}\n" + rule, "f:1:9: store.url: unknown field: want one of redis, timeout, prefix"},
 		"unknown, odd name": {"\"a\\nb.c\": x\n" + rule, `f:1:1: "a\nb.c": unknown field: want one of store,`},
-		"later field":       {"store: {cost: x}\n" + rule, "f:1:9: store.cost: not supported yet"},
+		"field elsewhere":   {"store: {cost: x}\n" + rule, "f:1:9: store.cost: unknown field: want one of redis, timeout, prefix"},
 		"number for text":   {"store: {prefix: 1.10}\n" + rule, "f:1:17: store.prefix: want text, have the number 1.10: quote it"},
 		"bool for text":     {"mode: true\n" + rule, "f:1:7: mode: want text, have true: quote it"},
 		"date for text":     {"mode: 2027-01-01\n" + rule, `f:1:7: mode: want text, have "2027-01-01" of type !!timestamp: quote it`},
@@ -202,8 +223,8 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := rulefile.Parse("f", data)
 		if err == nil {
-			if _, err := policy.New(c); err != nil {
-				t.Fatalf("Parse took what New refuses: %v", err)
+			if err := c.Check(); err != nil {
+				t.Fatalf("Parse took what Check refuses: %v", err)
 			}
 			return
 		}

@@ -96,3 +96,66 @@ func prefixes(d *decoder, dst *[]netip.Prefix) reader {
 		})
 	}
 }
+
+// yesNo reads true or false into dst.
+func yesNo(d *decoder, dst *bool) reader {
+	return func(n *yaml.Node, path string) {
+		switch {
+		case !d.is(n, path, yaml.ScalarNode, "true or false"):
+		case n.ShortTag() != "!!bool" || n.Value != "true" && n.Value != "false":
+			d.fault(n, path, "want true or false, have %s", kind(n))
+		default:
+			*dst = n.Value == "true"
+		}
+	}
+}
+
+// instant reads a time into dst.
+func instant(d *decoder, dst *time.Time) reader {
+	const want = "a time such as 2027-01-01T00:00:00Z"
+	return func(n *yaml.Node, path string) {
+		if !d.is(n, path, yaml.ScalarNode, want) {
+			return
+		}
+		t, err := time.Parse(time.RFC3339, n.Value)
+		if err != nil {
+			d.fault(n, path, "want %s, have %s", want, kind(n))
+			return
+		}
+		*dst = t
+	}
+}
+
+// secret is text that no fault repeats.
+func secret(d *decoder, dst *string) reader {
+	return func(n *yaml.Node, path string) {
+		switch {
+		case n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null":
+			d.is(n, path, yaml.ScalarNode, "text")
+		case n.ShortTag() != "!!str":
+			d.fault(n, path, "want text, have a value of another type: quote it")
+		case n.Value == "":
+			d.fault(n, path, "empty: want text")
+		default:
+			*dst = n.Value
+		}
+	}
+}
+
+// plain tells whether n is a single value.
+func plain(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() != "!!null" }
+
+// secrets reads a list of texts that no fault repeats.
+func secrets(d *decoder, dst *[]string) reader {
+	return func(n *yaml.Node, path string) {
+		if plain(n) {
+			d.fault(n, path, "want a list")
+			return
+		}
+		d.list(n, path, func(n *yaml.Node, path string) {
+			var s string
+			secret(d, &s)(n, path)
+			*dst = append(*dst, s)
+		})
+	}
+}
