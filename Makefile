@@ -13,7 +13,7 @@ help: ## print the targets
 test: redis-server ## vet and test everything
 	go vet ./...
 	go test -shuffle=on $(PKGS)
-	@if [ "$(PKGS)" = ./... ]; then $(MAKE) --no-print-directory test-bench test-browser; fi
+	@if [ "$(PKGS)" = ./... ]; then $(MAKE) --no-print-directory test-bench test-examples test-browser; fi
 
 test-bench: redis-server ## test the program that measures, in a module of its own
 	cd bench && go vet ./... && go test -count=1 -shuffle=on ./...

@@ -59,6 +59,7 @@ var only = []struct {
 	{"go-redis", within("github.com/redis/go-redis"), []string{"store/redis", "service", "lab", "internal/redistest"}},
 	{"miniredis", within("github.com/alicebob/miniredis"), []string{"lab", "internal/redistest", "store/storetest", "algorithm/algorithmtest"}},
 	{"a Lua VM", within("github.com/yuin/gopher-lua"), []string{"algorithm/algorithmtest"}},
+	{"a watcher of files", within("github.com/fsnotify"), []string{"service"}},
 	{"Envoy's API", within("github.com/envoyproxy"), []string{"gateway"}},
 	{"test support", isSupport, []string{"algorithm/algorithmtest", "store/storetest", "internal/redistest"}},
 }

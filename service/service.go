@@ -1,10 +1,12 @@
 // Package service runs a rule file inside any process: [Open] reads it and opens its store, and the Service is a
 // middleware that applies it. A program of one's own on a rule file is twenty lines; see the example.
+//
+// The rules change while it runs: by [Service.Reload], by edits of the file where Options.Watch says so, and by overrides
+// of single subjects in Redis, which all processes of the same store.prefix follow. Counters survive each of these.
 package service
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -14,9 +16,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/sluice-go/sluice"
-	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/policy"
-	"github.com/sluice-go/sluice/policy/rulefile"
 )
 
 // Options are the choices of a Service that a rule file cannot make. The zero Options are good for most programs.
@@ -25,12 +25,26 @@ type Options struct {
 	// caller's to close. Nil: what the file says; in process, where it says nothing.
 	Client goredis.UniversalClient
 
-	// Clock is the time that decisions are made at; see the stores' own Options. Nil: Redis TIME, or time.Now in
-	// process.
+	// Clock is the time that decisions are made at, and that overrides end at; see the stores' own Options. Nil: for
+	// decisions Redis TIME, or time.Now in process, and time.Now for overrides.
 	Clock func() time.Time
 
 	Observer sluice.Observer // is told of each decision; nil: nobody
 	Logger   *slog.Logger    // nil: slog.Default()
+
+	// Watch reloads the file whenever its text has changed, as Reload does; what came of it is in the log and in Status.
+	// It sees edits in place, files put in the old one's place, and links that lead elsewhere, such as those of a
+	// Kubernetes ConfigMap. Off, since a program may reload at times of its own choice.
+	Watch bool
+
+	times times
+}
+
+// times are how long the goroutines of a Service wait. Zero: the default.
+type times struct {
+	overrides time.Duration // between two looks at the overrides in Redis, give or take a tenth; 2s
+	settle    time.Duration // that a file must stay the same before it is reloaded; 50ms
+	look      time.Duration // between two looks at a file that nothing was heard of; 10s
 }
 
 // Service is a rule file at work. It is safe for concurrent use.
@@ -39,24 +53,22 @@ type Service struct {
 	logger   *slog.Logger
 	store    opened
 	failures failures
+	now      func() time.Time // that overrides end at
+	times    times
 
-	reloading sync.Mutex
-	current   atomic.Pointer[generation]
-	closing   func() error
+	current atomic.Pointer[generation]
+
+	making sync.Mutex // held while rules are made of what follows
+	file   loaded
+	live   live
+
+	stop    context.CancelFunc // ends the goroutines
+	running sync.WaitGroup
+	closing func() error
 }
-
-// generation is what one reading of the file made. It is immutable.
-type generation struct {
-	rules    *policy.Rules
-	limits   *httplimit.Middleware
-	limiters map[limiterName]*sluice.Limiter
-}
-
-// limiterName names a limit; limit is "" for the one limit of a rule.
-type limiterName struct{ rule, limit string }
 
 // Open reads the rule file at path and opens the store that it names. Redis need not be reachable: until it is,
-// requests are answered as each rule's on_outage says.
+// requests are answered as each rule's on_outage says. It is asked once for overrides, for at most a second.
 //
 // The error holds every fault of the file, with line and column; see package rulefile. An error about the store names
 // the variable or file that its URL came from, and never the URL.
@@ -64,7 +76,8 @@ func Open(ctx context.Context, path string, o Options) (*Service, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	rules, err := load(path)
+	text := read(path)
+	rules, err := text.rules(path)
 	if err != nil {
 		return nil, err
 	}
@@ -75,67 +88,49 @@ func Open(ctx context.Context, path string, o Options) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{path: path, logger: o.Logger, store: store, closing: sync.OnceValue(store.close)}
+	s := &Service{path: path, logger: o.Logger, store: store, now: time.Now, times: o.times.orDefault()}
+	if o.Clock != nil {
+		s.now = o.Clock
+	}
 	s.failures.logger = o.Logger
-	s.use(ctx, rules)
+
+	work, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.closing = sync.OnceValue(func() error {
+		s.stop()
+		s.running.Wait()
+		return s.store.close()
+	})
+	s.firstOverrides(ctx, rules)
+	s.making.Lock()
+	s.accept(ctx, text, rules)
+	s.making.Unlock()
+	if o.Watch {
+		s.startWatching(work)
+	}
+	if s.store.redis != nil {
+		s.running.Go(func() { s.followOverrides(work) })
+	}
 	return s, nil
 }
 
-func load(path string) (*policy.Rules, error) {
-	config, err := rulefile.Load(path)
-	if err != nil {
-		return nil, err
-	}
-	return policy.New(config)
-}
-
-// use makes rules the ones that requests are matched by from now on.
-func (s *Service) use(ctx context.Context, rules *policy.Rules) {
-	config := rules.Config()
-	if warnings := config.Warnings(); len(warnings) > 0 {
-		s.logger.WarnContext(ctx, "sluice: rule file", "path", s.path, "warnings", warnings)
-	}
-	byOutage := s.store.byOutage
-	if config.Mode == policy.ModeLocal {
-		byOutage = s.store.local
-	}
-	g := &generation{rules: rules, limiters: make(map[limiterName]*sluice.Limiter)}
-	g.limits = httplimit.New(httplimit.Options{
-		Rules:   rules,
-		Stores:  byOutage,
-		Style:   config.Headers,
-		OnError: s.failures.report,
-	})
-	for _, rule := range rules.All() {
-		for _, limit := range rule.Limits {
-			l := sluice.New(byOutage[rule.OnOutage], limit.Strategy, limit.KeyRule)
-			g.limiters[limiterName{rule.Name, limit.Name}] = l
-			if len(rule.Limits) == 1 {
-				g.limiters[limiterName{rule.Name, ""}] = l
-			}
+func (t times) orDefault() times {
+	set := func(d *time.Duration, otherwise time.Duration) {
+		if *d <= 0 {
+			*d = otherwise
 		}
 	}
-	if s.store.gate == nil {
-		s.current.Store(g)
-		return
-	}
-	// Redis is out of reach only while all rules decide on buckets: none is to answer for an outage by allow or deny.
-	if config.Mode != policy.ModeLocal {
-		s.store.gate.shut.Store(false)
-	}
-	s.current.Store(g)
-	if config.Mode == policy.ModeLocal {
-		s.store.gate.shut.Store(true)
-	}
+	set(&t.overrides, 2*time.Second)
+	set(&t.settle, 50*time.Millisecond)
+	set(&t.look, 10*time.Second)
+	return t
 }
 
 // Middleware returns a handler that calls next for those requests that the rules let pass, and answers the others; see
 // package httplimit. It has the form that chi and others chain.
 func (s *Service) Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.Check(w, r) {
-			next.ServeHTTP(w, r)
-		}
+		s.current.Load().limits.Serve(w, r, next)
 	})
 }
 
@@ -149,38 +144,16 @@ func (s *Service) Check(w http.ResponseWriter, r *http.Request) bool {
 // one. It is false where there is none of that name.
 //
 // It shares keys and counters with the middleware for subjects of the same text: those that [Service.Rules] gives.
-// The limiter keeps the limit that it was made with, so ask again after a reload.
+// The limiter follows overrides of single subjects, and keeps the limit that it was made with, so ask again after a
+// reload.
 func (s *Service) Limiter(rule, limit string) (*sluice.Limiter, bool) {
-	l, ok := s.current.Load().limiters[limiterName{rule, limit}]
+	l, ok := s.current.Load().limiters.byName[limiterName{rule, limit}]
 	return l, ok
 }
 
-// Rules returns the rules as they are now.
+// Rules returns the rules as they are now, with the overrides that are set in Redis.
 func (s *Service) Rules() *policy.Rules { return s.current.Load().rules }
 
-// Reload reads the file again. Requests are matched by the new rules from its return; counters survive, those of
-// edited limits too. If the file is faulty, or its store or failover section has changed, which needs a restart, the
-// rules stay as they were, and the error says why.
-func (s *Service) Reload(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	s.reloading.Lock()
-	defer s.reloading.Unlock()
-	rules, err := load(s.path)
-	if err != nil {
-		return err
-	}
-	switch was, is := s.Rules().Config(), rules.Config(); {
-	case is.Store != was.Store:
-		return errors.New("service: reload: the store section has changed: restart to change store")
-	case is.Failover != was.Failover:
-		return errors.New("service: reload: the failover section has changed: restart to change failover")
-	}
-	s.use(ctx, rules)
-	return nil
-}
-
-// Close closes the store that Open opened. It may be called twice. Requests that come later are answered as in an
-// outage, if their store was in Redis.
+// Close ends what Open began: it waits for the goroutines, and closes the store. It may be called twice. Requests that
+// come later are answered as in an outage, if their store was in Redis.
 func (s *Service) Close() error { return s.closing() }

@@ -212,6 +212,16 @@ rules:
 	}
 }
 
+// A decision in process allocates nothing on its way through a service's limiter.
+func TestLimiterAllocates(t *testing.T) {
+	s := open(t, write(t, "", rules(1_000_000)), service.Options{})
+	l, _ := s.Limiter("api", "")
+	ctx := t.Context()
+	if n := testing.AllocsPerRun(1000, func() { _, _ = l.Allow(ctx, "a") }); n != 0 {
+		t.Errorf("%v allocations, want 0", n)
+	}
+}
+
 func TestObserver(t *testing.T) {
 	var seen []string
 	s := open(t, write(t, "", rules(1)), service.Options{

@@ -21,6 +21,7 @@ import (
 type opened struct {
 	byOutage map[policy.OnOutage]sluice.Store
 	local    map[policy.OnOutage]sluice.Store // the same in ModeLocal
+	redis    *redis.Store                     // nil in process
 	gate     *gate                            // before Redis; nil in process
 	close    func() error
 }
@@ -71,6 +72,7 @@ func guarded(st *redis.Store, c policy.Config, o Options) opened {
 			policy.Deny:  observed(breaker.Guard(g, failover.DenyAll{}), o),
 		},
 		local: map[policy.OnOutage]sluice.Store{policy.Local: onBuckets, policy.Allow: onBuckets, policy.Deny: onBuckets},
+		redis: st,
 		gate:  g,
 		close: func() error { return errors.Join(breaker.Close(), st.Close()) },
 	}

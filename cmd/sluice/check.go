@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/sluice-go/sluice/policy/rulefile"
 )
@@ -15,7 +16,9 @@ type check struct {
 }
 
 func (check) Help() string {
-	return `Prints every fault of the file, with its line and column, and exits with 1 if there is one.
+	return `Prints every fault of the file, with its line and column, and exits with 1 if there is one. Of a valid file it prints
+which broader rules each rule hides, and on stderr what its author may not expect. Variables and files that the rules
+name are not read.
 
 Example:
 
@@ -30,9 +33,12 @@ func (c check) Run(s streams) error {
 	if err != nil && !ok {
 		return misuse{fmt.Errorf("sluice: check: %w", err)}
 	}
-	answer := checked{File: c.Rules, Valid: err == nil, Rules: len(config.Rules), Faults: []fault{}, Warnings: config.Warnings()}
+	answer := checked{File: c.Rules, Valid: err == nil, Rules: len(config.Rules), Faults: []fault{}, Hidden: []hidden{}, Warnings: config.Warnings()}
 	for _, f := range faults {
 		answer.Faults = append(answer.Faults, fault{f.Line, f.Column, f.Field, f.Msg})
+	}
+	for _, h := range config.Hidden() {
+		answer.Hidden = append(answer.Hidden, hidden{h.Rule, h.Hides})
 	}
 	if answer.Warnings == nil {
 		answer.Warnings = []string{}
@@ -55,7 +61,14 @@ type checked struct {
 	Valid    bool     `json:"valid"`
 	Rules    int      `json:"rules"`
 	Faults   []fault  `json:"faults"`
+	Hidden   []hidden `json:"hidden"`
 	Warnings []string `json:"warnings"`
+}
+
+// hidden is a rule, and the broader rules that do not hold for its requests.
+type hidden struct {
+	Rule  string   `json:"rule"`
+	Hides []string `json:"hides"`
 }
 
 type fault struct {
@@ -78,6 +91,9 @@ func (c checked) write(s streams, faults rulefile.Errors) {
 	}
 	if c.Valid {
 		fmt.Fprintf(s.out, "%s: valid, %d rules\n", c.File, c.Rules)
+		for _, h := range c.Hidden {
+			fmt.Fprintf(s.out, "%s: its requests are not limited by the broader %s\n", h.Rule, strings.Join(h.Hides, ", "))
+		}
 		return
 	}
 	fmt.Fprintln(s.err, faults)

@@ -21,10 +21,7 @@ import (
 
 // TestFleet runs real processes of the command on one Redis: together they admit what one would.
 func TestFleet(t *testing.T) {
-	binary := filepath.Join(t.TempDir(), "sluice")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	binary := build(t)
 	server := redistest.Start(t)
 	for _, c := range []struct {
 		name   string
@@ -54,6 +51,16 @@ func TestFleet(t *testing.T) {
 	}
 }
 
+// build builds the command.
+func build(t *testing.T) (binary string) {
+	t.Helper()
+	binary = filepath.Join(t.TempDir(), "sluice")
+	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return binary
+}
+
 // serveProcess starts `sluice serve` with one rule for everybody, and returns its URL.
 func serveProcess(t *testing.T, binary, redis, limit string) string {
 	rules := filepath.Join(t.TempDir(), "rules.yaml")
@@ -61,8 +68,15 @@ func serveProcess(t *testing.T, binary, redis, limit string) string {
 	if err := os.WriteFile(rules, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	url, _ := startServe(t, binary, rules, os.Stderr)
+	return url
+}
+
+// startServe starts `sluice serve` on a free port, and stops it at the test's end.
+func startServe(t *testing.T, binary, rules string, stderr io.Writer) (url string, process *os.Process) {
+	t.Helper()
 	cmd := exec.Command(binary, "serve", rules, "--listen", "127.0.0.1:0")
-	cmd.Stderr = os.Stderr
+	cmd.Stderr = stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +96,7 @@ func serveProcess(t *testing.T, binary, redis, limit string) string {
 		t.Fatalf("serve prints %q, %v: want its address", line, err)
 	}
 	go func() { _, _ = io.Copy(io.Discard, out) }() // ends with the process
-	return "http://" + strings.TrimRight(strings.Fields(rest)[0], ",")
+	return "http://" + strings.TrimRight(strings.Fields(rest)[0], ","), cmd.Process
 }
 
 // load asks each URL from 64 clients without a pause, and returns how many requests passed, and in what time.

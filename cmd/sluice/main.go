@@ -25,10 +25,16 @@ func main() {
 
 // commands are the command line, as kong reads it.
 type commands struct {
-	Serve  serve       `cmd:"" help:"Limit requests by a rule file, in front of an upstream or of a built-in echo."`
-	Check  check       `cmd:"" help:"Say whether a rule file is valid, and where it is not."`
-	Script script      `cmd:"" help:"Print the Lua of an algorithm, as Redis runs it."`
-	Lab    experiments `cmd:"" help:"Run experiments on limiters, and draw them."`
+	Serve    serve       `cmd:"" help:"Limit requests by a rule file, in front of an upstream or of a built-in echo."`
+	Check    check       `cmd:"" help:"Say whether a rule file is valid, and where it is not."`
+	Explain  explain     `cmd:"" help:"Say what the rules make of a request, and why it would be refused."`
+	Inspect  inspect     `cmd:"" help:"Say what one subject has left under one limit."`
+	Reset    reset       `cmd:"" help:"Forget what one subject has used of one limit."`
+	Override override    `cmd:"" help:"Set another limit for one subject, live in all processes; list and clear them."`
+	Diff     diff        `cmd:"" help:"Say which limits keep usage, and which start afresh, when one rule file takes another's place."`
+	Doctor   doctor      `cmd:"" help:"Say whether the Redis of a rule file is fit for it."`
+	Script   script      `cmd:"" help:"Print the Lua of an algorithm, as Redis runs it."`
+	Lab      experiments `cmd:"" help:"Run experiments on limiters, and draw them."`
 }
 
 // streams are where a command prints.

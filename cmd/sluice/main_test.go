@@ -36,7 +36,7 @@ func TestExitCodes(t *testing.T) {
 		{"check --help", 0, "sluice check examples/rules.yaml", ""},
 		{"script --help", 0, "sluice script token_bucket", ""},
 
-		{"", 2, "", `expected one of "serve", "check", "script"`},
+		{"", 2, "", `expected one of "serve", "check", "explain"`},
 		{"guess", 2, "", "guess"},
 		{"check", 2, "", "rules"},
 		{"check --loud x", 2, "", "--loud"},

@@ -7,7 +7,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"os/signal"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
 
 	"github.com/sluice-go/sluice/policy"
@@ -24,6 +28,9 @@ type serve struct {
 func (serve) Help() string {
 	return `Requests that the rules let pass go on to the upstream; the others are answered with 429. SIGINT or SIGTERM ends
 it: requests that are under way have ten seconds.
+
+The rule file is read again when its text changes, and on SIGHUP. Counters are kept. A file with faults is refused, each
+fault is logged with its line and column, and the rules stay as they were.
 
 Example:
 
@@ -49,7 +56,7 @@ func (c serve) Run(ctx context.Context, s streams) error {
 		}
 		backend, what = proxy(upstream, errorLog), upstream.Redacted()
 	}
-	limits, err := service.Open(ctx, c.Rules, service.Options{Logger: logger})
+	limits, err := service.Open(ctx, c.Rules, service.Options{Logger: logger, Watch: true})
 	if faults, ok := errors.AsType[rulefile.Errors](err); ok {
 		return faults
 	}
@@ -57,6 +64,7 @@ func (c serve) Run(ctx context.Context, s streams) error {
 		return fmt.Errorf("sluice: serve: %w", err)
 	}
 	defer limits.Close()
+	defer reloadOnHangup(ctx, limits)()
 
 	listener, err := net.Listen("tcp", c.Listen)
 	if err != nil {
@@ -74,11 +82,38 @@ func (c serve) Run(ctx context.Context, s streams) error {
 	}, listener)
 }
 
+// reloadOnHangup reloads the rules at each SIGHUP until the function that it returns is called. What comes of it is in
+// the log.
+func reloadOnHangup(ctx context.Context, limits *service.Service) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	hangup := make(chan os.Signal, 1) // one that comes during a reload asks for another
+	signal.Notify(hangup, syscall.SIGHUP)
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-hangup:
+				_ = limits.Reload(ctx)
+			}
+		}
+	})
+	return func() {
+		signal.Stop(hangup)
+		cancel()
+		running.Wait()
+	}
+}
+
 // describe is one line about a rule: "token: /token: token_bucket 10/s burst 10 per ip".
 func describe(r *policy.Rule) string {
 	limits := make([]string, len(r.Limits))
 	for i, l := range r.Limits {
 		limits[i] = fmt.Sprintf("%s %v per %s", l.Algorithm, l.Strategy.Limit(), l.SubjectName)
+		if l.Shadow {
+			limits[i] += " (shadow)"
+		}
 	}
 	return fmt.Sprintf("%s: %s: %s", r.Name, r.Match, strings.Join(limits, ", "))
 }

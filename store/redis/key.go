@@ -34,6 +34,11 @@ func appendPart(b []byte, part string) []byte {
 		sum := sha256.Sum256([]byte(part))
 		return hex.AppendEncode(append(b, "%%"...), sum[:])
 	}
+	return appendPlain(b, part)
+}
+
+// appendPlain writes any bytes as A-Za-z0-9._:@/-, the others as %XX.
+func appendPlain(b []byte, part string) []byte {
 	const digits = "0123456789ABCDEF"
 	for i := range len(part) {
 		if c := part[i]; plain[c] {

@@ -1,0 +1,70 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sluice-go/sluice/policy"
+)
+
+// loaded is what is known of the file. Service.making guards it.
+type loaded struct {
+	rules   *policy.Rules // of the file alone, without overrides
+	hash    string        // of their text
+	at      time.Time
+	tried   string // hash of the text that was read last, whatever came of it
+	err     error  // why that was refused; nil: it was not
+	refused time.Time
+}
+
+// Reload reads the file again. Requests are matched by the new rules from its return; counters survive, those of
+// edited limits too. If the file is faulty, or its store or failover section has changed, which needs a restart, the
+// rules stay as they were, and the error says why. Either is logged, and in Status.
+func (s *Service) Reload(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.making.Lock()
+	defer s.making.Unlock()
+	return s.reload(ctx, read(s.path))
+}
+
+// reload makes t the rules, or refuses it.
+func (s *Service) reload(ctx context.Context, t text) error {
+	rules, err := t.rules(s.path)
+	if err == nil {
+		err = s.needsRestart(rules)
+	}
+	if err != nil {
+		s.file.tried, s.file.err, s.file.refused = t.hash, err, time.Now()
+		s.logger.ErrorContext(ctx, "sluice: the rule file is refused, the rules stay as they were",
+			"path", s.path, "hash", t.hash, "running", s.file.hash, "error", err)
+		return err
+	}
+	s.accept(ctx, t, rules)
+	return nil
+}
+
+// needsRestart tells what of rules can't change while the Service runs.
+func (s *Service) needsRestart(rules *policy.Rules) error {
+	var errs []error
+	was, is := s.file.rules.Config(), rules.Config()
+	if is.Store != was.Store {
+		errs = append(errs, errors.New("service: reload: the store section has changed: restart to change store"))
+	}
+	if is.Failover != was.Failover {
+		errs = append(errs, errors.New("service: reload: the failover section has changed: restart to change failover"))
+	}
+	return errors.Join(errs...)
+}
+
+// accept makes rules, which t says, the running ones.
+func (s *Service) accept(ctx context.Context, t text, rules *policy.Rules) {
+	s.file = loaded{rules: rules, hash: t.hash, at: time.Now(), tried: t.hash}
+	s.logger.InfoContext(ctx, "sluice: rules", "path", s.path, "hash", t.hash, "rules", len(rules.All()))
+	if warnings := rules.Config().Warnings(); len(warnings) > 0 {
+		s.logger.WarnContext(ctx, "sluice: rule file", "path", s.path, "warnings", warnings)
+	}
+	s.use(s.overridden(ctx, rules, rules), nil)
+}
