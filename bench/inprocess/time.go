@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,7 +44,8 @@ func Measure(ctx context.Context, goroutines, rounds int, length time.Duration, 
 			defer l.Close()
 		}
 		for _, k := range keys {
-			if !l.Take(k) {
+			// A request's subject is never the string that its key was made of: comparing that with itself would be free.
+			if !l.Take(strings.Clone(k)) {
 				return nil, fmt.Errorf("inprocess: %s: denied %s, want nothing denied", c.Name, k)
 			}
 		}
