@@ -15,7 +15,7 @@ local unit, ones = ARGV[3], ARGV[i] == nil -- the first parameter is most often 
 local digits = format('%d', most) == '4503599627370496' and '%d' or '%.0f' -- the fast one, where a long has 64 bits
 
 local reply, r, passed = { t[1], t[2], '0' }, 3, 0
-local k, count = 1, #KEYS
+local k, count, found = 1, #KEYS, { 0, 0, 0 } -- one table for the states as they are loaded
 while k <= count do
   local key = KEYS[k]
   local w = call('HMGET', key, word1, word2, word3)
@@ -26,37 +26,44 @@ while k <= count do
     local x, y = find(a, '^%-?%d+$') and tonumber(a), find(b, '^%-?%d+$') and tonumber(b)
     if c == unit then third = p[1] else third = find(c, '^%-?%d+$') and tonumber(c) end
     if x and y and third and x <= most and x >= -most and y <= most and y >= -most and third <= most and third >= -most then
-      s = { x, y, third }
+      found[1], found[2], found[3] = x, y, third
+      s = found
     end
   elseif not (a or b or c) then
-    s = { 0, 0, 0 }
+    found[1], found[2], found[3] = 0, 0, 0
+    s = found
   end
 
   local kept, reset
-  repeat
+  if ones then
     if s then
-      local n, times = 1, 1
-      if not ones then
-        n, times = ARGV[i], ARGV[i + 1]
+      local allowed, after, left = take(s, now, 1, p)
+      if allowed then passed, kept, reset = passed + 1, after, left end
+    end
+    k = k + 1
+  else
+    repeat
+      if s then
+        local n, times = ARGV[i], ARGV[i + 1]
         n, times = n == '1' and 1 or tonumber(n), times == '1' and 1 or tonumber(times)
-      end
-      local allowed, after, left, remaining = take(s, now, n, p)
-      if allowed then
-        if after then s, kept, reset = after, after, left end
-        passed, times = passed + 1, times - 1
-        if times > 0 then -- the others ask for the same: at one instant, many charges are one
-          allowed, after, left, remaining = take(s, now, n * times, p)
-          if not allowed then
-            times = floor(remaining / n)
-            allowed, after, left = take(s, now, n * times, p)
-          end
+        local allowed, after, left, remaining = take(s, now, n, p)
+        if allowed then
           if after then s, kept, reset = after, after, left end
-          passed = passed + times
+          passed, times = passed + 1, times - 1
+          if times > 0 then -- the others ask for the same: at one instant, many charges are one
+            allowed, after, left, remaining = take(s, now, n * times, p)
+            if not allowed then
+              times = floor(remaining / n)
+              allowed, after, left = take(s, now, n * times, p)
+            end
+            if after then s, kept, reset = after, after, left end
+            passed = passed + times
+          end
         end
       end
-    end
-    k, i = k + 1, i + 2
-  until KEYS[k] ~= key
+      k, i = k + 1, i + 2
+    until KEYS[k] ~= key
+  end
 
   if not kept then
     -- nothing to keep
