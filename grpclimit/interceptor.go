@@ -1,0 +1,168 @@
+package grpclimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"google.golang.org/grpc"
+
+	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/policy"
+)
+
+// Options are what an [Interceptor] is made of.
+type Options struct {
+	// Rules say which calls are limited, and how. Nil: none is.
+	Rules *policy.Rules
+
+	// Stores has a store for each on_outage that Rules use: around one shared store, usually, what that on_outage
+	// says to do while it is away. A rule whose on_outage has no store here is answered as one whose store failed.
+	Stores map[policy.OnOutage]sluice.Store
+
+	// OnError is told of each error of a store, whose call was answered with UNAVAILABLE, or passed in shadow mode, but
+	// not of calls that were cancelled. method is /package.Service/Method. It is called from many goroutines. Nil: nobody
+	// is told.
+	OnError func(ctx context.Context, method string, err error)
+}
+
+// Interceptor applies a set of rules to the calls of a server. It is immutable and safe for concurrent use.
+type Interceptor struct {
+	o      Options
+	shadow bool // nothing is refused, held, or told to the client
+}
+
+// New returns an interceptor for o.
+func New(o Options) *Interceptor {
+	return &Interceptor{o: o, shadow: o.Rules != nil && o.Rules.Mode() == policy.ModeShadow}
+}
+
+// UnaryServerInterceptor returns the interceptor of unary calls, for grpc.ChainUnaryInterceptor. It decides a call,
+// calls its handler if it may go on, and settles what it cost once the handler has returned, or panicked.
+//
+// All limits of all rules that hold are taken with one [sluice.TakeAll]: all are charged, or none is. Where those
+// rules differ in on_outage, the store of the strictest decides them all: deny before local before allow. A call that
+// no rule matches passes uncounted, as does one that a rule exempts, for that rule. A call that any of the rules denies
+// is refused before anything is charged.
+//
+// Shadow limits are taken one by one, once the call is known to pass, and before it is held. Their answers, and errors,
+// are for the store's observer alone. In shadow mode that holds for all: nothing is refused, held, or told to the
+// client.
+//
+// A client who leaves while it is held has been charged, and the handler does not run: giving back would let those who
+// come later act at times that others were promised.
+func (i *Interceptor) UnaryServerInterceptor() grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		c, err := i.enter(ctx, info.FullMethod)
+		if err != nil {
+			return nil, err
+		}
+		if c != nil {
+			var said *said
+			ctx, said = listen(ctx, c.names())
+			defer func() { _ = c.settle(ctx, said.header()) }() // an error leaves the estimate: the safe side
+		}
+		return handler(ctx, req)
+	}
+}
+
+// StreamServerInterceptor returns the interceptor of streams, for grpc.ChainStreamInterceptor. It does for a stream,
+// when that begins and when it ends, what [Interceptor.UnaryServerInterceptor] does for a call.
+func (i *Interceptor) StreamServerInterceptor() grpc.StreamServerInterceptor {
+	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+		c, err := i.enter(ss.Context(), info.FullMethod)
+		if err != nil {
+			return err
+		}
+		if c != nil {
+			ctx, said := listen(ss.Context(), c.names())
+			ss = &stream{ServerStream: ss, ctx: ctx, said: said}
+			defer func() { _ = c.settle(ctx, said.header()) }() // an error leaves the estimate: the safe side
+		}
+		return handler(srv, ss)
+	}
+}
+
+// enter decides a call. The error is the status to answer with; nil: the call may go on, has been held, and its charges
+// are to be settled, nil if none is.
+func (i *Interceptor) enter(ctx context.Context, method string) (*charges, error) {
+	if i.o.Rules == nil {
+		return nil, nil
+	}
+	r := request(ctx, method)
+	matched := i.o.Rules.Match(r)
+	if len(matched) == 0 {
+		return nil, nil
+	}
+	r.Header = header(ctx)
+	rules, denied := holding(matched, r)
+	if denied != nil && !i.shadow {
+		return nil, forbidden(denied)
+	}
+	if len(rules) == 0 {
+		return nil, nil
+	}
+	store, asks, v, err := i.take(r, rules)
+	if err != nil {
+		return nil, i.failed(ctx, method, err)
+	}
+	if !v.Allowed {
+		if i.shadow {
+			return nil, nil
+		}
+		return nil, i.refuse(ctx, v, rules, asks)
+	}
+	c := takeShadows(r, store, rules, charged(store, rules, asks, v))
+	if !i.shadow {
+		if err := v.Hold(ctx); err != nil {
+			return nil, left(err)
+		}
+	}
+	return c, nil
+}
+
+// take asks the store about all limits of the rules that are no shadows.
+func (i *Interceptor) take(r *http.Request, rules []*policy.Rule) (store sluice.Store, asks []sluice.Ask, v sluice.Verdict, err error) {
+	outage := policy.Strictest(rules)
+	store = i.o.Stores[outage]
+	if store == nil {
+		return nil, nil, v, fmt.Errorf("grpclimit: rule %s: no store for on_outage %s", rules[0].Name, outage)
+	}
+	n := 0
+	for _, rule := range rules {
+		n += rule.Enforced()
+	}
+	if n == 0 {
+		return store, nil, sluice.Sum(nil), nil
+	}
+	asks = make([]sluice.Ask, 0, n)
+	for _, rule := range rules {
+		asks = rule.AppendAsks(asks, r, rule.Cost(r))
+	}
+	v, err = sluice.TakeAll(r.Context(), store, asks)
+	return store, asks, v, err
+}
+
+// failed answers for a store that could not decide; nil: the call may go on all the same.
+func (i *Interceptor) failed(ctx context.Context, method string, err error) error {
+	if i.o.OnError != nil && !errors.Is(err, context.Canceled) {
+		i.o.OnError(ctx, method, err)
+	}
+	if i.shadow {
+		return nil
+	}
+	return undecided(ctx)
+}
+
+// refuse answers a call that a limit refused.
+func (i *Interceptor) refuse(ctx context.Context, v sluice.Verdict, rules []*policy.Rule, asks []sluice.Ask) error {
+	refused := min(max(v.Refused, 0), len(asks)-1) // a foreign store may name none
+	rule, limit := refusing(rules, refused)
+	return refusal{
+		ask:     asks[refused],
+		subject: limit.SubjectName,
+		message: ownMessage(rule.Denial),
+		wait:    v.RetryAfter,
+	}.send(ctx)
+}
