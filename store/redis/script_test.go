@@ -66,6 +66,9 @@ func TestSHA(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "any %s %s\n", strings.Join(names, "+"), newComposed(composeAny(some)).sha)
 	}
+	for _, a := range all {
+		fmt.Fprintf(&b, "plain %s %s\n", a.Name, newComposed(composePlain(a)).sha)
+	}
 	const golden = "testdata/sha.txt"
 	if f := flag.Lookup("update"); f != nil && f.Value.String() == "true" {
 		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {

@@ -1,0 +1,399 @@
+// Package examples_test runs the clients in other languages against a real Redis, beside Go.
+package examples_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/algorithm/tokenbucket"
+	"github.com/sluice-go/sluice/internal/child"
+	"github.com/sluice-go/sluice/internal/redistest"
+	"github.com/sluice-go/sluice/store/redis"
+)
+
+func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
+
+// lacks skips a test whose language is not installed; with CI set it must be.
+func lacks(t *testing.T, what, packages string) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatalf("no %s: install %s", what, packages)
+	}
+	t.Skipf("no %s: not tested (Debian: apt-get install %s)", what, packages)
+}
+
+// bucket is the limit of all tests: a day, so that nothing comes back while they run.
+func bucket(t *testing.T, count int64) (sluice.Strategy, []string) {
+	t.Helper()
+	st, err := tokenbucket.New(sluice.Limit{Count: count, Period: 24 * time.Hour, Burst: count})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, params := st.Lua()
+	var words []string
+	for _, p := range params {
+		words = append(words, strconv.FormatInt(p, 10))
+	}
+	return st, words
+}
+
+// scriptFile writes what `sluice script token_bucket --reply plain` prints.
+func scriptFile(t *testing.T, st sluice.Strategy, folder string) string {
+	t.Helper()
+	path := filepath.Join(folder, "token_bucket.lua")
+	if err := os.WriteFile(path, []byte(redis.PlainSource(st)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// finish runs a command for at most a minute and returns what it prints.
+func finish(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = append(os.Environ(), "PYTHONPATH=python", "PYTHONDONTWRITEBYTECODE=1")
+	cmd.WaitDelay = time.Second
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%s: %v\n%s", name, err, out)
+	}
+	return string(out)
+}
+
+// subjects are such that each kind of byte and length is in a key.
+var subjects = []string{"192.0.2.1", "", "a b{c}%~*+é:@/-._", strings.Repeat("x", 128), strings.Repeat("x", 129)}
+
+// keysOf are where the Go side keeps the subjects.
+func keysOf(st sluice.Strategy, rule string) (keys []string) {
+	store := redis.New(nil, redis.Options{})
+	for _, s := range subjects {
+		keys = append(keys, store.KeyOf(sluice.Ask{Strategy: st, Key: sluice.Key{Rule: rule, Subject: s}}))
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// sameKeys compares the server's keys with those of the Go side.
+func sameKeys(t *testing.T, server *redistest.Server, st sluice.Strategy, rule string) {
+	t.Helper()
+	keys := server.Client().Keys(t.Context(), "*").Val()
+	if slices.Sort(keys); !slices.Equal(keys, keysOf(st, rule)) {
+		t.Errorf("keys\n%s\nwant\n%s", strings.Join(keys, "\n"), strings.Join(keysOf(st, rule), "\n"))
+	}
+}
+
+// python finds one that has the redis module: Debian's, whatever comes first in PATH.
+func python(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"python3", "/usr/bin/python3"} {
+		if exec.Command(name, "-c", "import redis").Run() == nil {
+			return name
+		}
+	}
+	lacks(t, "Python with its redis module", "python3-redis")
+	return ""
+}
+
+const pythonKeys = `
+import sys, sluice
+url, script, rule, *rest = sys.argv[1:]
+params, subjects = rest[:3], rest[3:]
+limiter = sluice.Limiter(url, open(script).read(), rule, "token_bucket", params, timeout=10)
+for subject in subjects:
+    limiter.redis.script_flush() # each call is NOSCRIPT first
+    print(*limiter.take(subject), *limiter.take(subject, 3), *limiter.take(subject, 9)[:3])
+`
+
+func TestPython(t *testing.T) {
+	name, server := python(t), redistest.Start(t)
+	st, params := bucket(t, 5)
+	args := append([]string{"-c", pythonKeys, "redis://" + server.Addr, scriptFile(t, st, t.TempDir()), "a rule/one"}, params...)
+	out := finish(t, name, append(args, subjects...)...)
+	checkReplies(t, out)
+	sameKeys(t, server, st, "a rule/one")
+}
+
+// checkReplies reads a line for each subject: one of five, three more, and nine that never pass. A fifth of a day is
+// 17,280,000 ms.
+func checkReplies(t *testing.T, out string) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if len(lines) != len(subjects) {
+		t.Fatalf("%d lines for %d subjects:\n%s", len(lines), len(subjects), out)
+	}
+	for _, line := range lines {
+		f := strings.Fields(line)
+		if len(f) != 11 {
+			t.Fatalf("%q: want 11 numbers", line)
+		}
+		second, _ := strconv.Atoi(f[7])
+		f[7] = "?" // some ms have passed
+		if got := strings.Join(f, " "); got != "1 4 0 17280000 1 1 0 ? 0 1 -1" || second > 4*17_280_000 || second < 3*17_280_000 {
+			t.Errorf("%q, reset %d: want 1 4 0 17280000, 1 1 0 and up to 69120000, 0 1 -1", line, second)
+		}
+	}
+}
+
+const javaMain = `
+import java.io.*;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.*;
+import java.util.*;
+
+public class Main {
+    public static void main(String[] a) throws Exception {
+        try (var socket = new java.net.Socket()) {
+            socket.connect(new java.net.InetSocketAddress(a[0], Integer.parseInt(a[1])), 10000);
+            socket.setSoTimeout(10000);
+            var in = new BufferedReader(new InputStreamReader(socket.getInputStream(), StandardCharsets.UTF_8));
+            var limiter = new Sluice(in, socket.getOutputStream(), Files.readString(Path.of(a[2])), a[3], a[4], "token_bucket", List.of(a).subList(5, 8));
+            for (String subject : Files.readString(Path.of(a[8])).split("\n", -1)) {
+                long[] one = limiter.take(subject, 1), three = limiter.take(subject, 3), nine = limiter.take(subject, 9);
+                System.out.printf("%d %d %d %d %d %d %d %d %d %d %d%n", one[0], one[1], one[2], one[3],
+                    three[0], three[1], three[2], three[3], nine[0], nine[1], nine[2]);
+            }
+        }
+    }
+}
+`
+
+func TestJava(t *testing.T) {
+	if _, err := exec.LookPath("javac"); err != nil {
+		t.Skip("no javac in PATH: the Java client is not tested (Debian: apt-get install default-jdk-headless)")
+	}
+	server, folder := redistest.Start(t), t.TempDir()
+	st, params := bucket(t, 5)
+	script := scriptFile(t, st, folder)
+	sha, err := server.Client().ScriptLoad(t.Context(), redis.PlainSource(st)).Result()
+	if err == nil {
+		err = server.Client().ScriptFlush(t.Context()).Err() // the first call is NOSCRIPT
+	}
+	main, list := filepath.Join(folder, "Main.java"), filepath.Join(folder, "subjects") // arguments may be no UTF-8
+	for path, text := range map[string]string{main: javaMain, list: strings.Join(subjects, "\n")} {
+		if err == nil {
+			err = os.WriteFile(path, []byte(text), 0o600)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	finish(t, "javac", "-encoding", "UTF-8", "-d", folder, "java/Sluice.java", main)
+	host, port, _ := net.SplitHostPort(server.Addr)
+	args := append([]string{"-cp", folder, "Main", host, port, script, sha, "a rule/one"}, params...)
+	checkReplies(t, finish(t, "java", append(args, list)...))
+	sameKeys(t, server, st, "a rule/one")
+}
+
+// nginx starts one with sluice.lua before the address, and returns its URL.
+func nginx(t *testing.T, redisAddr string, st sluice.Strategy, params []string, count int64) string {
+	t.Helper()
+	if _, err := exec.LookPath("nginx"); err != nil {
+		lacks(t, "nginx", "nginx libnginx-mod-http-lua")
+	}
+	const modules = "/usr/lib/nginx/modules/"
+	if _, err := os.Stat(modules + "ngx_http_lua_module.so"); err != nil {
+		lacks(t, "Lua module of nginx", "libnginx-mod-http-lua")
+	}
+	folder := t.TempDir()
+	scriptFile(t, st, folder)
+	config, err := os.ReadFile("nginx-lua/nginx.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := os.ReadFile("nginx-lua/sluice.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	patient := strings.Replace(string(client), "settimeouts(50, 50, 50)", "settimeouts(9999, 9999, 9999)", 1) // on a busy machine
+	if patient == string(client) {
+		t.Fatal("sluice.lua sets no timeouts of 50 ms")
+	}
+	_, redisPort, _ := net.SplitHostPort(redisAddr)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	_ = l.Close()
+	text := string(config)
+	for _, edit := range [][2]string{
+		{"port = 6379", "port = " + redisPort},
+		{"127.0.0.1:8090;", addr + ";"},
+		{`params = { "12000000", "1", "10" }`, `params = { "` + strings.Join(params, `", "`) + `" }`},
+		{"count = 5, period = 60", fmt.Sprintf("count = %d, period = 86400", count)},
+		{"daemon off;", "daemon off;\nmaster_process off;"}, // one process, which ends with the test
+		{"http {", "http {\nclient_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;"},
+	} {
+		if strings.Count(text, edit[0]) < 1 {
+			t.Fatalf("nginx.conf has no %q", edit[0])
+		}
+		at := strings.LastIndex(text, edit[0]) // comments come first
+		text = text[:at] + edit[1] + text[at+len(edit[0]):]
+	}
+	for name, text := range map[string][]byte{"nginx.conf": []byte(text), "sluice.lua": []byte(patient)} {
+		if err := os.WriteFile(filepath.Join(folder, name), text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log := &strings.Builder{}
+	cmd := exec.Command("nginx", "-p", folder, "-c", "nginx.conf")
+	cmd.Stderr = log
+	p, err := child.Start(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.Kill()
+		if t.Failed() {
+			t.Logf("nginx: %s", log)
+		}
+	})
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if c, err := net.Dial("tcp", addr); err == nil {
+			_ = c.Close()
+			return "http://" + addr + "/"
+		}
+		if p.Ended() || time.Now().After(deadline) {
+			p.Kill()
+			t.Fatalf("nginx does not listen on %s: %s", addr, log)
+		}
+	}
+}
+
+// ask returns a response without its body.
+func ask(t *testing.T, url string) *http.Response {
+	t.Helper()
+	res, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	return res
+}
+
+// nginx denies by Redis, then without Redis by its share, and by Redis again once that is back.
+func TestNginxLua(t *testing.T) {
+	const count = 6
+	server := redistest.Start(t)
+	st, params := bucket(t, count)
+	url := nginx(t, server.Addr, st, params, count)
+	passes := func() (n int) {
+		for {
+			res := ask(t, url)
+			left := res.Header.Get("X-RateLimit-Remaining")
+			switch {
+			case res.StatusCode == http.StatusOK && n < 2*count:
+				n++
+			case res.StatusCode == http.StatusTooManyRequests && left == "0" && res.Header.Get("Retry-After") != "":
+				return n
+			default:
+				t.Fatalf("after %d: status %d, %v", n, res.StatusCode, res.Header)
+			}
+		}
+	}
+	if n := passes(); n != count {
+		t.Errorf("%d pass by Redis: want %d", n, count)
+	}
+	server.Kill()
+	if n := passes(); n != count/2 {
+		t.Errorf("%d pass without Redis: want %d, one server's share of two", n, count/2)
+	}
+	server.Restart() // empty
+	for deadline := time.Now().Add(10 * time.Second); ask(t, url).StatusCode != http.StatusOK; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("Redis is back, and nginx goes on without it")
+		}
+	}
+	if keys := server.Client().Keys(t.Context(), "*").Val(); len(keys) != 1 || keys[0] != "sluice:{127.0.0.1}:login:token_bucket" {
+		t.Errorf("keys %q: want one, of the address", keys)
+	}
+}
+
+const pythonMany = `
+import sys, sluice
+url, script, calls, *params = sys.argv[1:]
+limiter = sluice.Limiter(url, open(script).read(), "login", "token_bucket", params, timeout=10)
+print(sum(limiter.take("127.0.0.1")[0] for _ in range(int(calls))))
+`
+
+// nginx's Lua, Python and Go on one key at a time admit exactly one budget together.
+func TestLanguagesShareOneBudget(t *testing.T) {
+	const budget, calls = 600, 400 // each asks for two thirds of it
+	name, server := python(t), redistest.Start(t)
+	st, params := bucket(t, budget)
+	url := nginx(t, server.Addr, st, params, 1) // without Redis it would let 1 pass
+	store := redis.New(server.Client(), redis.Options{Timeout: 10 * time.Second})
+	limiter := sluice.New(store, st, "login")
+	script := scriptFile(t, st, t.TempDir())
+
+	var wg sync.WaitGroup
+	var byGo, byNginx, byPython atomic.Int64
+	wg.Go(func() {
+		for range calls {
+			d, err := limiter.Allow(t.Context(), "127.0.0.1")
+			if err != nil {
+				t.Errorf("Go: %v", err)
+			}
+			byGo.Add(d.Charged)
+			time.Sleep(200 * time.Microsecond) // to meet the others, which are slower
+		}
+	})
+	for range 2 {
+		wg.Go(func() {
+			for range calls / 2 {
+				res, err := http.Get(url)
+				if err != nil {
+					t.Errorf("nginx: %v", err)
+					return
+				}
+				_ = res.Body.Close()
+				if res.StatusCode == http.StatusOK {
+					byNginx.Add(1)
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		args := append([]string{"-c", pythonMany, "redis://" + server.Addr, script, strconv.Itoa(calls)}, params...)
+		out := finish(t, name, args...)
+		n, err := strconv.ParseInt(strings.TrimSpace(out), 10, 64)
+		if err != nil {
+			t.Errorf("Python: %v", err)
+		}
+		byPython.Add(n)
+	})
+	wg.Wait()
+	sum := byGo.Load() + byNginx.Load() + byPython.Load()
+	t.Logf("of %d: Go %d, nginx %d, Python %d", budget, byGo.Load(), byNginx.Load(), byPython.Load())
+	if sum != budget {
+		t.Errorf("%d pass together: want exactly %d", sum, budget)
+	}
+}
+
+// A client is short enough to be read: under 30 lines.
+func TestClientsAreShort(t *testing.T) {
+	for _, path := range []string{"python/sluice.py", "java/Sluice.java", "nginx-lua/sluice.lua"} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lines := strings.Count(string(text), "\n"); lines >= 30 {
+			t.Errorf("%s has %d lines: want under 30", path, lines)
+		}
+	}
+}
