@@ -5,12 +5,12 @@ CORE := . $(patsubst %,./%/...,$(wildcard algorithm store failover policy httpli
 PKGS ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help test race race-core fuzz bench bench-full bench-go test-bench chaos lint build redis-server c-compiler docs play test-browser test-examples chromium
+.PHONY: help test race race-core fuzz bench bench-full bench-go test-bench chaos lint build redis-server nginx languages promtool c-compiler docs play test-browser test-examples chromium
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: redis-server ## vet and test everything
+test: redis-server nginx languages promtool ## vet and test everything
 	go vet ./...
 	go test -shuffle=on $(PKGS)
 	@if [ "$(PKGS)" = ./... ]; then $(MAKE) --no-print-directory test-bench test-examples test-browser; fi
@@ -18,7 +18,7 @@ test: redis-server ## vet and test everything
 test-bench: redis-server ## test the program that measures, in a module of its own
 	cd bench && go vet ./... && go test -count=1 -shuffle=on ./...
 
-race: redis-server c-compiler ## test everything under the race detector; PKGS="./store/..." for a part
+race: redis-server nginx languages promtool c-compiler ## test everything under the race detector; PKGS="./store/..." for a part
 	go test -race -shuffle=on $(PKGS)
 
 race-core: ## test what a rate-limited program links under the race detector
@@ -75,6 +75,24 @@ build: ## build the command into bin/
 # The tests start servers of their own; one that the package's installation starts is not used.
 redis-server:
 	@$(call install,$${REDIS_SERVER:-redis-server},redis-server,the tests run real Redis servers)
+
+# One from the package is not started: the tests start their own. Without CI they go without, and say so.
+nginx:
+	@[ -n "$$CI" ] || exit 0; \
+	$(call install,$${NGINX:-nginx},nginx-light,the gateway is tested behind a real nginx)
+
+# For the clients in other languages. Without CI the tests of those that lack are left out, and say so.
+languages:
+	@[ -n "$$CI" ] || exit 0; \
+	for python in python3 /usr/bin/python3; do \
+		$$python -c 'import redis' 2>/dev/null && [ -e /usr/lib/nginx/modules/ngx_http_lua_module.so ] && exit 0; \
+	done; \
+	$(call install,ngx_http_lua_module,python3-redis libnginx-mod-http-lua,the clients in Python and in Lua for nginx are tested)
+
+# For the alerts and the dashboard, likewise.
+promtool:
+	@[ -n "$$CI" ] || exit 0; \
+	$(call install,promtool,prometheus,the alerts and the dashboard are checked by Prometheus itself)
 
 c-compiler:
 	@$(call install,$${CC:-gcc},gcc libc6-dev,the race detector needs a C compiler)

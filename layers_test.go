@@ -30,7 +30,7 @@ var layers = []struct {
 	{"algorithm/algorithmtest", support}, {"store/storetest", support}, {"internal/redistest", support},
 	{"algorithm/*", 10}, {".", 10},
 	{"store/*", 20}, {"failover", 20}, {"policy", 20},
-	{"policy/rulefile", 30}, {"httplimit", 30}, {"grpclimit", 30}, {"telemetry/*", 30},
+	{"policy/rulefile", 30}, {"httplimit", 30}, {"grpclimit", 30}, {"telemetry", 29}, {"telemetry/*", 30},
 	{"lab/sim", 29}, {"lab", 30}, {"lab/play/engine", 30}, {"lab/play/wasm", 50}, {"lab/play", 30},
 	{"service", 40}, {"gateway", 45},
 	{"cmd/*", 50}, {"examples/*", 50},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -14,15 +13,23 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sluice-go/sluice/gateway"
 	"github.com/sluice-go/sluice/policy"
 	"github.com/sluice-go/sluice/policy/rulefile"
 	"github.com/sluice-go/sluice/service"
+	"github.com/sluice-go/sluice/telemetry"
 )
 
 type serve struct {
-	Rules    string `arg:"" help:"Rule file."`
-	Listen   string `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address to listen on; port 0 picks a free one. Default: ${default}."`
-	Upstream string `placeholder:"URL" help:"Where requests that pass go. Default: a built-in echo of method, path and query."`
+	Rules       string `arg:"" help:"Rule file."`
+	Listen      string `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address to listen on for requests; port 0 picks a free one; off: none. Default: ${default}."`
+	Upstream    string `placeholder:"URL" help:"Where requests that pass go. Default: a built-in echo of method, path and query."`
+	Check       string `placeholder:"ADDR" help:"Address where nginx, Traefik and Caddy ask whether a request may go on, on any path."`
+	CheckPath   string `placeholder:"PATH" help:"Path of --listen where they may ask as well."`
+	CheckStatus int    `placeholder:"N" help:"Status of a check's refusals, such as 403 for nginx, 400 to 599. Default: the rule's own."`
+	Envoy       string `placeholder:"ADDR" help:"Address of Envoy's rate limit service v3, gRPC without TLS."`
+	Admin       string `default:"127.0.0.1:9180" placeholder:"ADDR" help:"Address for operators: health, metrics, rules, the most denied; off: none. Default: ${default}, or none where that is taken."`
+	AdminToken  string `env:"SLUICE_ADMIN_TOKEN" placeholder:"TOKEN" help:"Lets who sends it reset and override on the admin address; at least 16 bytes. Give it as SLUICE_ADMIN_TOKEN, since arguments are no secret. Default: nobody may."`
 }
 
 func (serve) Help() string {
@@ -32,20 +39,31 @@ it: requests that are under way have ten seconds.
 The rule file is read again when its text changes, and on SIGHUP. Counters are kept. A file with faults is refused, each
 fault is logged with its line and column, and the rules stay as they were.
 
+A check is believed from trusted_proxies alone. /healthz and /readyz of the admin address never depend on Redis.
+
 Example:
 
     sluice serve examples/rules.yaml
-    sluice serve rules.yaml --listen :8080 --upstream http://127.0.0.1:9000`
+    sluice serve rules.yaml --listen :8080 --upstream http://127.0.0.1:9000
+    sluice serve rules.yaml --listen off --check 127.0.0.1:9181 --check-status 403
+    sluice serve rules.yaml --listen off --envoy :8081 --admin :9180`
 }
 
 const (
 	headerTime = 5 * time.Second  // for a client to send its header
 	idleTime   = 2 * time.Minute  // of a connection between requests
+	maxHeader  = 256 << 10        // bytes of a request's header
 	graceTime  = 10 * time.Second // for requests under way at the end
+
+	off          = "off"            // in place of an address
+	defaultAdmin = "127.0.0.1:9180" // of --admin
 )
 
 // Run serves until ctx ends.
 func (c serve) Run(ctx context.Context, s streams) error {
+	if err := c.check(); err != nil {
+		return misuse{fmt.Errorf("sluice: serve: %w", err)}
+	}
 	logger := slog.New(slog.NewTextHandler(s.err, nil))
 	errorLog := slog.NewLogLogger(logger.Handler(), slog.LevelError)
 	backend, what := http.Handler(http.HandlerFunc(echo)), "echo"
@@ -56,7 +74,8 @@ func (c serve) Run(ctx context.Context, s streams) error {
 		}
 		backend, what = proxy(upstream, errorLog), upstream.Redacted()
 	}
-	limits, err := service.Open(ctx, c.Rules, service.Options{Logger: logger, Watch: true})
+	eyes, seen := &gateway.Eyes{}, newMetrics(logger)
+	limits, err := service.Open(ctx, c.Rules, service.Options{Logger: logger, Watch: true, Observer: telemetry.All(eyes, seen.observer)})
 	if faults, ok := errors.AsType[rulefile.Errors](err); ok {
 		return faults
 	}
@@ -66,20 +85,76 @@ func (c serve) Run(ctx context.Context, s streams) error {
 	defer limits.Close()
 	defer reloadOnHangup(ctx, limits)()
 
-	listener, err := net.Listen("tcp", c.Listen)
+	checks, err := gateway.Check(limits, gateway.CheckOptions{DenyStatus: c.CheckStatus, Logger: logger})
 	if err != nil {
-		return fmt.Errorf("sluice: serve: --listen: %w", err)
+		return misuse{fmt.Errorf("sluice: serve: %w", err)}
 	}
-	fmt.Fprintf(s.out, "listening on http://%s, backend: %s\n", listener.Addr(), what)
+	admin, err := gateway.Admin(limits, gateway.AdminOptions{Eyes: eyes, Token: c.AdminToken, Metrics: seen.handler(limits)})
+	if err != nil {
+		return misuse{fmt.Errorf("sluice: serve: %w", err)}
+	}
+	var open ports
+	defer open.close()
+	err = errors.Join(
+		open.http("--listen", c.Listen, "listening on http://%s, backend: "+strings.ReplaceAll(what, "%", "%%"), &http.Server{
+			Handler:           withCheck(c.CheckPath, checks, limits.Middleware(backend)),
+			ReadHeaderTimeout: headerTime,
+			IdleTimeout:       idleTime,
+			MaxHeaderBytes:    maxHeader,
+			ErrorLog:          errorLog,
+		}),
+		open.http("--check", c.Check, "checks on http://%s", gateway.Server(checks, errorLog)),
+		open.grpc("--envoy", c.Envoy, "envoy on %s", gateway.RateLimitServer(limits)),
+		c.openAdmin(&open, logger, gateway.Server(admin, errorLog)),
+	)
+	if err != nil {
+		return fmt.Errorf("sluice: serve: %w", err)
+	}
+	open.print(s.out)
 	for _, rule := range limits.Rules().All() {
 		fmt.Fprintln(s.out, describe(rule))
 	}
-	return until(ctx, &http.Server{
-		Handler:           limits.Middleware(backend),
-		ReadHeaderTimeout: headerTime,
-		IdleTimeout:       idleTime,
-		ErrorLog:          errorLog,
-	}, listener)
+	return open.until(ctx, eyes.SetReady)
+}
+
+// check tells which arguments don't go together.
+func (c serve) check() error {
+	switch {
+	case c.CheckPath != "" && (c.CheckPath[0] != '/' || strings.ContainsAny(c.CheckPath, "?#")):
+		return fmt.Errorf("--check-path %q: want a path that begins with a slash", c.CheckPath)
+	case c.CheckPath != "" && c.Listen == off:
+		return errors.New("--check-path is a path of --listen, which is off")
+	case c.CheckStatus != 0 && c.Check == "" && c.CheckPath == "":
+		return errors.New("--check-status goes with --check or --check-path")
+	case c.Listen == off && (c.Check == "" || c.Check == off) && (c.Envoy == "" || c.Envoy == off):
+		return errors.New("--listen is off: want --check or --envoy")
+	}
+	return nil
+}
+
+// openAdmin opens the port for operators. Several processes on one machine need not be told to share the default: those
+// that come later go without.
+func (c serve) openAdmin(open *ports, logger *slog.Logger, server *http.Server) error {
+	err := open.http("--admin", c.Admin, "admin on http://%s", server)
+	if err != nil && c.Admin == defaultAdmin {
+		logger.Warn("sluice: no port for operators: the default of --admin is taken", "error", err)
+		return nil
+	}
+	return err
+}
+
+// withCheck answers checks on one path of next; "": none.
+func withCheck(path string, checks, next http.Handler) http.Handler {
+	if path == "" {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == path {
+			checks.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // reloadOnHangup reloads the rules at each SIGHUP until the function that it returns is called. What comes of it is in
@@ -116,22 +191,4 @@ func describe(r *policy.Rule) string {
 		}
 	}
 	return fmt.Sprintf("%s: %s: %s", r.Name, r.Match, strings.Join(limits, ", "))
-}
-
-// until serves until ctx ends, then lets requests under way finish for graceTime.
-func until(ctx context.Context, server *http.Server, listener net.Listener) error {
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
-	select {
-	case err := <-failed:
-		return fmt.Errorf("sluice: serve: %w", err)
-	case <-ctx.Done():
-	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), graceTime)
-	defer cancel()
-	if err := server.Shutdown(grace); err != nil {
-		_ = server.Close()
-		return fmt.Errorf("sluice: serve: requests were cut off after %v", graceTime)
-	}
-	return nil
 }

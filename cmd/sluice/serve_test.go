@@ -24,7 +24,7 @@ func served(t *testing.T, rules string, args ...string) (url string, lines []str
 	var stderr bytes.Buffer
 	exit := make(chan int, 1)
 	go func() {
-		exit <- run(ctx, append([]string{"serve", rules, "--listen", "127.0.0.1:0"}, args...), w, &stderr)
+		exit <- run(ctx, append([]string{"serve", rules, "--listen", "127.0.0.1:0", "--admin", "off"}, args...), w, &stderr)
 		w.Close()
 	}()
 	t.Cleanup(func() {
@@ -190,7 +190,7 @@ func TestServeFinishes(t *testing.T) {
 	r, w := io.Pipe()
 	exit := make(chan int, 1)
 	go func() {
-		exit <- run(ctx, []string{"serve", write(t, oneRule), "--listen", "127.0.0.1:0", "--upstream", upstream.URL}, w, io.Discard)
+		exit <- run(ctx, []string{"serve", write(t, oneRule), "--listen", "127.0.0.1:0", "--admin", "off", "--upstream", upstream.URL}, w, io.Discard)
 	}()
 	line, err := bufio.NewReader(r).ReadString('\n')
 	if err != nil {

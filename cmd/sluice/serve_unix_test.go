@@ -26,7 +26,9 @@ func TestServeReloads(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	log, exit := &journal{}, make(chan int, 1)
 	r, w := io.Pipe()
-	go func() { exit <- run(ctx, []string{"serve", rules, "--listen", "127.0.0.1:0"}, w, log) }()
+	go func() {
+		exit <- run(ctx, []string{"serve", rules, "--listen", "127.0.0.1:0", "--admin", "off"}, w, log)
+	}()
 	line, err := bufio.NewReader(r).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,88 @@
+package gateway
+
+import (
+	"context"
+	"time"
+
+	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
+	"github.com/sluice-go/sluice/policy"
+	"github.com/sluice-go/sluice/service"
+)
+
+// The bounds of one call of Envoy.
+const (
+	maxMessage     = 64 << 10 // bytes
+	maxDescriptors = 16
+	maxEntries     = 64 // of a descriptor
+	maxStreams     = 1000
+)
+
+// Envoy gives up after 20 ms unless told. What a store has not answered within decideTime its fallback decides; undoTime
+// is for giving back what a refused call had charged. Longer than the 10 ms after which a breaker counts a failure.
+const (
+	decideTime = 12 * time.Millisecond
+	undoTime   = 3 * time.Millisecond
+)
+
+// RateLimit returns Envoy's rate limit service v3 over the rules of a Service.
+//
+// A descriptor is a request: its entries path, method, host and remote_address are what their names say (also :path,
+// :method and :authority), and any other entry is a field of the request's header, of that name. It is matched by the
+// rules as an HTTP request is; or, with an entry rule, that rule alone holds. A descriptor with neither path nor rule is
+// no request, and passes uncounted, as one does that no rule matches. What Envoy says is believed, its trusted hops
+// included; X-Forwarded-For is none of the entries, unless a rule is to see it. The domain says nothing, and neither does
+// a descriptor's own limit.
+//
+// All limits of all descriptors are charged, or none is. They are asked in order, and what was charged is given back
+// when one refuses; those after it are only looked at, for their status. A descriptor costs its hits_addend, or else the
+// request's, or else what the rule says. With is_negative_hits that much is given back, now: a window that has ended gets
+// nothing. duration_until_reset is there for each descriptor: until the request would pass, where it is refused for a
+// time, else until its limit is as good as new.
+//
+// A call is answered within 15 ms, also while Redis hangs: with what the rule's on_outage says. The Delay of a leaky
+// bucket is not held, since Envoy would not wait for it.
+func RateLimit(limits *service.Service) rls.RateLimitServiceServer { return &rateLimit{limits: limits} }
+
+// RateLimitServer returns a gRPC server with [RateLimit] and the health service, and bounds on what a peer may take up.
+func RateLimitServer(limits *service.Service) *grpc.Server {
+	s := grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage), grpc.MaxConcurrentStreams(maxStreams), grpc.ConnectionTimeout(headerTime))
+	rls.RegisterRateLimitServiceServer(s, RateLimit(limits))
+	healthpb.RegisterHealthServer(s, health.NewServer())
+	return s
+}
+
+type rateLimit struct {
+	rls.UnimplementedRateLimitServiceServer
+	limits *service.Service
+}
+
+// ShouldRateLimit decides a call.
+func (e *rateLimit) ShouldRateLimit(ctx context.Context, req *rls.RateLimitRequest) (*rls.RateLimitResponse, error) {
+	if n := len(req.GetDescriptors()); n > maxDescriptors {
+		return nil, status.Errorf(codes.InvalidArgument, "gateway: descriptors: %d: want at most %d", n, maxDescriptors)
+	}
+	for i, d := range req.GetDescriptors() {
+		if n := len(d.GetEntries()); n > maxEntries {
+			return nil, status.Errorf(codes.InvalidArgument, "gateway: descriptors[%d].entries: %d: want at most %d", i, n, maxEntries)
+		}
+	}
+	rules := e.limits.Rules()
+	c := &call{shadow: rules.Mode() == policy.ModeShadow}
+	for _, d := range req.GetDescriptors() {
+		if err := c.add(e.limits, rules, d, req.GetHitsAddend()); err != nil {
+			return nil, err
+		}
+	}
+	deciding, cancel := context.WithTimeout(ctx, decideTime)
+	defer cancel()
+	if err := c.decide(deciding); err != nil && !c.shadow {
+		return nil, status.Error(codes.Unavailable, "gateway: the store can't decide")
+	}
+	return c.response(), nil
+}
