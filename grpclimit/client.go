@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/internal/outgoing"
 )
 
 // longestWait bounds what a server can make its callers wait: a RetryInfo beyond it counts as this much.
@@ -26,21 +27,17 @@ const longestWait = time.Hour
 //
 // A Client is safe for concurrent use. A RetryInfo holds for all its calls that are not under way yet, so use one for
 // each server. They then wait for the limiter in any order.
-type Client struct {
-	limiter *sluice.Limiter
-	subject string
-	pause   pause // what the server asked for
-}
+type Client struct{ turn outgoing.Turn }
 
 // NewClient returns a Client whose calls take units of l for subject.
 func NewClient(l *sluice.Limiter, subject string) *Client {
-	return &Client{limiter: l, subject: subject}
+	return &Client{outgoing.Turn{Limiter: l, Subject: subject}}
 }
 
 // UnaryClientInterceptor returns the interceptor of unary calls, for grpc.WithChainUnaryInterceptor.
 func (c *Client) UnaryClientInterceptor() grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		if err := c.wait(ctx); err != nil {
+		if err := c.turn.Wait(ctx); err != nil {
 			return notSent(ctx, err)
 		}
 		err := invoker(ctx, method, req, reply, cc, opts...)
@@ -53,7 +50,7 @@ func (c *Client) UnaryClientInterceptor() grpc.UnaryClientInterceptor {
 // it begins, and takes one unit.
 func (c *Client) StreamClientInterceptor() grpc.StreamClientInterceptor {
 	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-		if err := c.wait(ctx); err != nil {
+		if err := c.turn.Wait(ctx); err != nil {
 			return nil, notSent(ctx, err)
 		}
 		cs, err := streamer(ctx, desc, cc, method, opts...)
@@ -88,44 +85,9 @@ func (c *Client) obey(err error) {
 	}
 	for _, detail := range st.Details() {
 		if info, ok := detail.(*errdetails.RetryInfo); ok {
-			c.pause.begin(min(info.GetRetryDelay().AsDuration(), longestWait))
+			c.turn.Pause(min(info.GetRetryDelay().AsDuration(), longestWait))
 		}
 	}
-}
-
-// wait returns nil once a call may go out.
-func (c *Client) wait(ctx context.Context) error {
-	for {
-		left, calm := c.pause.left()
-		if left <= 0 {
-			err := c.take(ctx, calm)
-			if errors.Is(err, context.Canceled) && calm.Err() != nil && ctx.Err() == nil {
-				continue // a pause has begun
-			}
-			return err
-		}
-		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= left {
-			return context.DeadlineExceeded
-		}
-		timer := time.NewTimer(left)
-		select {
-		case <-timer.C:
-		case <-calm.Done():
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		}
-		timer.Stop()
-	}
-}
-
-// take waits for the limiter while there is calm. A call that a pause interrupts is charged nothing, so that those who
-// wait do not gather units meanwhile, and go out all at once when it ends.
-func (c *Client) take(ctx, calm context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(calm, cancel)()
-	return c.limiter.Wait(ctx, c.subject, 1)
 }
 
 // unsent is why a call was not sent: a gRPC status to those who ask for one, and the cause to errors.Is.

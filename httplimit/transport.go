@@ -1,14 +1,13 @@
 package httplimit
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/internal/outgoing"
 )
 
 // longestWait bounds what a server can make its callers wait: a Retry-After beyond it counts as this much.
@@ -26,19 +25,17 @@ func Transport(base http.RoundTripper, l *sluice.Limiter, subject string) http.R
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	return &transport{base: base, limiter: l, subject: subject}
+	return &transport{base: base, turn: outgoing.Turn{Limiter: l, Subject: subject}}
 }
 
 type transport struct {
-	base    http.RoundTripper
-	limiter *sluice.Limiter
-	subject string
-	pause   pause // what the API asked for
+	base http.RoundTripper
+	turn outgoing.Turn
 }
 
 // RoundTrip waits and calls base. As its contract demands, it closes the request's body also where it fails.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := t.wait(r.Context()); err != nil {
+	if err := t.turn.Wait(r.Context()); err != nil {
 		if r.Body != nil {
 			_ = r.Body.Close()
 		}
@@ -46,7 +43,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	res, err := t.base.RoundTrip(r)
 	if err == nil && (res.StatusCode == http.StatusTooManyRequests || res.StatusCode == http.StatusServiceUnavailable) {
-		t.pause.begin(retryAfter(res.Header, time.Now()))
+		t.turn.Pause(retryAfter(res.Header, time.Now()))
 	}
 	return res, err
 }
@@ -56,40 +53,6 @@ func (t *transport) CloseIdleConnections() {
 	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
-}
-
-func (t *transport) wait(ctx context.Context) error {
-	for {
-		left, calm := t.pause.left()
-		if left <= 0 {
-			err := t.take(ctx, calm)
-			if errors.Is(err, context.Canceled) && calm.Err() != nil && ctx.Err() == nil {
-				continue // a pause has begun
-			}
-			return err
-		}
-		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= left {
-			return context.DeadlineExceeded
-		}
-		timer := time.NewTimer(left)
-		select {
-		case <-timer.C:
-		case <-calm.Done():
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		}
-		timer.Stop()
-	}
-}
-
-// take waits for the limiter while there is calm. A call that a pause interrupts is charged nothing, so that those who
-// wait do not gather units meanwhile, and go out all at once when it ends.
-func (t *transport) take(ctx, calm context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(calm, cancel)()
-	return t.limiter.Wait(ctx, t.subject, 1)
 }
 
 // retryAfter reads a Retry-After in seconds or as a date (RFC 9110, section 10.2.3); what is neither is 0. A date is

@@ -1,4 +1,4 @@
-package httplimit
+package outgoing
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// pause is the time until which an API wants no calls. The zero pause is over. It is safe for concurrent use.
+// pause is the time until which the other side wants no calls. The zero pause is over. It is safe for concurrent use.
 type pause struct {
 	mu    sync.Mutex
 	until time.Time
