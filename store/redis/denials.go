@@ -111,15 +111,14 @@ func (d *denials) forget(hash uint64, a *sluice.Ask) {
 // knownDenial answers a charge that Redis would deny, in d, which a copy would make slower.
 func (s *Store) knownDenial(hash uint64, a *sluice.Ask, d *sluice.Decision) bool {
 	known, now := s.knownState(hash, a)
-	if known == nil {
-		return false
-	}
-	_, *d = a.Strategy.Take(known.state, now.earliest, a.N)
-	if d.Allowed || d.RetryAfter <= now.spread() { // by then it may be allowed
-		return false
-	}
+	return known != nil && known.denies(now, a, d)
+}
+
+// denies tells whether a state surely denies an ask, and answers it in d.
+func (k *denial) denies(now period, a *sluice.Ask, d *sluice.Decision) bool {
+	_, *d = a.Strategy.Take(k.state, now.earliest, a.N)
 	d.Source = sluice.Cached
-	return true
+	return !d.Allowed && d.RetryAfter > now.spread() // else by the latest time it may be allowed
 }
 
 // knownRefusal answers asks of which Redis would refuse the first.
@@ -127,10 +126,9 @@ func (s *Store) knownRefusal(asks []sluice.Ask) (sluice.Verdict, bool) {
 	if asks[0].Mode != sluice.Charge {
 		return sluice.Verdict{}, false
 	}
-	hash := s.hash(asks[0].Key.Subject)
-	known, now := s.knownState(hash, &asks[0])
+	known, now := s.knownState(s.hash(asks[0].Key.Subject), &asks[0])
 	var d sluice.Decision
-	if known == nil || !s.knownDenial(hash, &asks[0], &d) {
+	if known == nil || !known.denies(now, &asks[0], &d) {
 		return sluice.Verdict{}, false
 	}
 	kept, state := make([]*algorithm.State, len(asks)), known.state
