@@ -203,7 +203,22 @@ func (s *Store) exchange(ctx context.Context, calls []*scriptCall, command func(
 
 // again sends once more what the server has refused without executing it: a script that it does not know, by its text;
 // and keys that turn out to lie on several nodes, each by itself.
+//
+// So is what a connection answered with READONLY: after a failover, pooled connections to the old master do so. The client
+// drops each, and a batch meets them one by one, where single callers would meet them all at once.
 func (s *Store) again(ctx context.Context, b *batch) {
+	for range oldConnections {
+		var refused []*scriptCall
+		for _, c := range b.calls {
+			if goredis.IsReadOnlyError(c.cmd.Err()) {
+				refused = append(refused, c)
+			}
+		}
+		if len(refused) == 0 {
+			break
+		}
+		s.exchange(ctx, refused, (*scriptCall).byName)
+	}
 	var unknown []*scriptCall
 	split := false
 	for _, c := range b.calls {
@@ -242,6 +257,10 @@ func (s *Store) again(ctx context.Context, b *batch) {
 		s.exchange(ctx, unknown, (*scriptCall).byText)
 	}
 }
+
+// oldConnections is how many a batch tries before it believes that the server is a replica: as many as the lanes of a
+// node can have open, each one to the client's pool for commands and one to that for pipelines.
+const oldConnections = 2 * nodeLanes
 
 // byName makes the command that names the script.
 func (c *scriptCall) byName(ctx context.Context, s *Store) {

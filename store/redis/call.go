@@ -63,9 +63,16 @@ func (s *Store) run(ctx context.Context, c *composed, keys int, args []any) (any
 	return nil, ctx.Err()
 }
 
-// eval sends the script's name, and the script itself to a server that does not know it.
+// eval sends the script's name, once more where an old connection refuses, and the script itself to a server that does
+// not know it.
 func (s *Store) eval(ctx context.Context, c *composed, keys int, args []any) (any, error) {
 	reply, err := s.send(ctx, "evalsha", c.sha, keys, args)
+	for range oldConnections { // each is dropped, and has executed nothing: see batch.again
+		if !goredis.IsReadOnlyError(err) {
+			break
+		}
+		reply, err = s.send(ctx, "evalsha", c.sha, keys, args)
+	}
 	if noScript(err) {
 		return s.send(ctx, "eval", c.source, keys, args)
 	}
