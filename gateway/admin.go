@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/service"
+	"github.com/sluice-go/sluice/telemetry"
 )
 
 // AdminOptions are the choices of an [Admin].
@@ -76,7 +77,7 @@ type readiness struct {
 }
 
 func (a *admin) readiness() readiness {
-	return readiness{Ready: a.eyes.ready.Load(), Degraded: a.eyes.degraded(a.limits, a.limits.Status(), time.Now())}
+	return readiness{Ready: a.eyes.ready.Load(), Degraded: degraded(a.limits, a.limits.Status(), time.Now())}
 }
 
 func (a *admin) ready(w http.ResponseWriter, _ *http.Request) {
@@ -127,15 +128,22 @@ func (a *admin) status(w http.ResponseWriter, _ *http.Request) {
 		read := st.OverridesRead.UTC()
 		overrides.Read = &read
 	}
+	p := a.limits.Process()
+	breaker, instances := "", int64(0)
+	if p.Breaker != nil {
+		breaker, instances = p.Breaker().String(), telemetry.Instances(p.Share())
+	}
 	answer(w, http.StatusOK, struct {
 		readiness
+		Breaker    string        `json:"breaker,omitempty"`   // closed, open or half-open; "" in process
+		Instances  int64         `json:"instances,omitempty"` // that share each limit while Redis is away
 		Started    time.Time     `json:"started"`
 		Rules      rulesJSON     `json:"rules"`
 		Overrides  overridesJSON `json:"overrides"`
 		Goroutines int           `json:"goroutines"`
 		HeapBytes  uint64        `json:"heap_bytes"`
 		GoVersion  string        `json:"go"`
-	}{a.readiness(), a.started.UTC(), rulesOf(st), overrides, runtime.NumGoroutine(), memory.HeapAlloc, runtime.Version()})
+	}{a.readiness(), breaker, instances, a.started.UTC(), rulesOf(st), overrides, runtime.NumGoroutine(), memory.HeapAlloc, runtime.Version()})
 }
 
 func (a *admin) top(w http.ResponseWriter, _ *http.Request) {

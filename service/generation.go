@@ -1,6 +1,7 @@
 package service
 
 import (
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/policy"
 )
@@ -9,6 +10,7 @@ import (
 // the overrides.
 type generation struct {
 	rules    *policy.Rules
+	stores   map[policy.OnOutage]sluice.Store
 	limits   *httplimit.Middleware
 	limiters *limiters
 }
@@ -25,7 +27,7 @@ func (s *Service) use(rules *policy.Rules, limiters *limiters) {
 		limiters = newLimiters(rules, byOutage, s.now)
 	}
 	limiters.follow(rules)
-	g := &generation{rules: rules, limiters: limiters, limits: httplimit.New(httplimit.Options{
+	g := &generation{rules: rules, stores: byOutage, limiters: limiters, limits: httplimit.New(httplimit.Options{
 		Rules:   rules,
 		Stores:  byOutage,
 		Style:   config.Headers,

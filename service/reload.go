@@ -16,6 +16,8 @@ type loaded struct {
 	tried   string // hash of the text that was read last, whatever came of it
 	err     error  // why that was refused; nil: it was not
 	refused time.Time
+
+	loads, refusals int64
 }
 
 // Reload reads the file again. Requests are matched by the new rules from its return; counters survive, those of
@@ -38,6 +40,7 @@ func (s *Service) reload(ctx context.Context, t text) error {
 	}
 	if err != nil {
 		s.file.tried, s.file.err, s.file.refused = t.hash, err, time.Now()
+		s.file.refusals++
 		s.logger.ErrorContext(ctx, "sluice: the rule file is refused, the rules stay as they were",
 			"path", s.path, "hash", t.hash, "running", s.file.hash, "error", err)
 		return err
@@ -61,7 +64,9 @@ func (s *Service) needsRestart(rules *policy.Rules) error {
 
 // accept makes rules, which t says, the running ones.
 func (s *Service) accept(ctx context.Context, t text, rules *policy.Rules) {
-	s.file = loaded{rules: rules, hash: t.hash, at: time.Now(), tried: t.hash}
+	s.file = loaded{
+		rules: rules, hash: t.hash, at: time.Now(), tried: t.hash, loads: s.file.loads + 1, refusals: s.file.refusals,
+	}
 	s.logger.InfoContext(ctx, "sluice: rules", "path", s.path, "hash", t.hash, "rules", len(rules.All()))
 	if warnings := rules.Config().Warnings(); len(warnings) > 0 {
 		s.logger.WarnContext(ctx, "sluice: rule file", "path", s.path, "warnings", warnings)

@@ -16,6 +16,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/failover"
 	"github.com/sluice-go/sluice/policy"
 )
 
@@ -30,7 +31,12 @@ type Options struct {
 	Clock func() time.Time
 
 	Observer sluice.Observer // is told of each decision; nil: nobody
-	Logger   *slog.Logger    // nil: slog.Default()
+
+	// OnBreaker is told of each change of the breaker before Redis, as failover.Options.OnChange is. There is none in
+	// process. Nil: nobody; the changes are in the log either way.
+	OnBreaker func(from, to failover.State)
+
+	Logger *slog.Logger // nil: slog.Default()
 
 	// Watch reloads the file whenever its text has changed, as Reload does; what came of it is in the log and in Status.
 	// It sees edits in place, files put in the old one's place, and links that lead elsewhere, such as those of a
@@ -153,6 +159,14 @@ func (s *Service) Limiter(rule, limit string) (*sluice.Limiter, bool) {
 
 // Rules returns the rules as they are now, with the overrides that are set in Redis.
 func (s *Service) Rules() *policy.Rules { return s.current.Load().rules }
+
+// Current returns the rules as they are now, and the store that each on_outage decides in, for those who apply the rules to
+// other things than HTTP requests: package grpclimit, for one. Both are of the same reading of the file, and out of date
+// once it is read again, so ask for each decision. It is cheap. The map is to be read only.
+func (s *Service) Current() (*policy.Rules, map[policy.OnOutage]sluice.Store) {
+	g := s.current.Load()
+	return g.rules, g.stores
+}
 
 // Close ends what Open began: it waits for the goroutines, and closes the store. It may be called twice. Requests that
 // come later are answered as in an outage, if their store was in Redis.

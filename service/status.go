@@ -15,6 +15,9 @@ type Status struct {
 	Mode   policy.Mode // of the rules
 	Rules  int         // how many there are
 
+	Loads    int64 // readings of the file that were made the rules, that of Open too
+	Refusals int64 // readings that were refused
+
 	LastError string    // why the file as it was read last is refused; "": it runs
 	Refused   time.Time // when that was; zero with LastError ""
 
@@ -29,7 +32,7 @@ func (s *Service) Status() Status {
 	defer s.making.Unlock()
 	st := Status{
 		Path: s.path, Hash: s.file.hash, Loaded: s.file.at, Mode: s.file.rules.Config().Mode, Rules: len(s.file.rules.All()),
-		Refused: s.file.refused, Overrides: s.live.list(), OverridesRead: s.live.at,
+		Loads: s.file.loads, Refusals: s.file.refusals, Refused: s.file.refused, Overrides: s.live.list(), OverridesRead: s.live.at,
 	}
 	if s.file.err != nil {
 		st.LastError = s.file.err.Error()

@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-go/sluice/policy"
 	"github.com/sluice-go/sluice/store/local"
 	"github.com/sluice-go/sluice/store/redis"
+	"github.com/sluice-go/sluice/telemetry"
 )
 
 // opened is the store of a Service, and what on_outage makes of it.
@@ -22,6 +23,8 @@ type opened struct {
 	byOutage map[policy.OnOutage]sluice.Store
 	local    map[policy.OnOutage]sluice.Store // the same in ModeLocal
 	redis    *redis.Store                     // nil in process
+	breaker  *failover.Breaker                // before Redis; nil in process
+	kept     map[string]telemetry.LocalStore  // what keeps keys in this process
 	gate     *gate                            // before Redis; nil in process
 	close    func() error
 }
@@ -48,9 +51,11 @@ func openStore(c policy.Config, o Options) (opened, error) {
 
 // inProcess is a store that no outage takes away.
 func inProcess(o Options) opened {
-	st := observed(local.New(local.Options{Clock: o.Clock}), o)
+	states := local.New(local.Options{Clock: o.Clock})
+	st := observed(states, o)
 	all := map[policy.OnOutage]sluice.Store{policy.Local: st, policy.Allow: st, policy.Deny: st}
-	return opened{byOutage: all, local: all, close: func() error { return nil }}
+	kept := map[string]telemetry.LocalStore{"states": states}
+	return opened{byOutage: all, local: all, kept: kept, close: func() error { return nil }}
 }
 
 // guarded is a store in Redis with a breaker before it, and a fallback for each on_outage.
@@ -60,7 +65,7 @@ func guarded(st *redis.Store, c policy.Config, o Options) opened {
 		OpenFor:   c.Failover.OpenFor,
 		Instances: c.Failover.Instances,
 		Heartbeat: heartbeat(st, c),
-		OnChange:  logChange(o.Logger),
+		OnChange:  changed(o),
 	})
 	g := &gate{Store: st}
 	buckets := local.NewBuckets(local.BucketsOptions{Clock: o.Clock, Share: breaker.Share})
@@ -71,10 +76,12 @@ func guarded(st *redis.Store, c policy.Config, o Options) opened {
 			policy.Allow: observed(breaker.Guard(g, failover.AllowAll{}), o),
 			policy.Deny:  observed(breaker.Guard(g, failover.DenyAll{}), o),
 		},
-		local: map[policy.OnOutage]sluice.Store{policy.Local: onBuckets, policy.Allow: onBuckets, policy.Deny: onBuckets},
-		redis: st,
-		gate:  g,
-		close: func() error { return errors.Join(breaker.Close(), st.Close()) },
+		local:   map[policy.OnOutage]sluice.Store{policy.Local: onBuckets, policy.Allow: onBuckets, policy.Deny: onBuckets},
+		redis:   st,
+		breaker: breaker,
+		kept:    map[string]telemetry.LocalStore{"buckets": buckets},
+		gate:    g,
+		close:   func() error { return errors.Join(breaker.Close(), st.Close()) },
 	}
 }
 
@@ -87,7 +94,8 @@ func heartbeat(st *redis.Store, c policy.Config) func(context.Context) (int, err
 	return func(ctx context.Context) (int, error) { return st.Heartbeat(ctx, group) }
 }
 
-func logChange(logger *slog.Logger) func(from, to failover.State) {
+// changed logs the changes of a breaker, and tells who wants to know.
+func changed(o Options) func(from, to failover.State) {
 	return func(from, to failover.State) {
 		level, now := slog.LevelWarn, "sluice: the store is away: rules decide as their on_outage says"
 		switch to {
@@ -96,7 +104,10 @@ func logChange(logger *slog.Logger) func(from, to failover.State) {
 		case failover.Closed:
 			level, now = slog.LevelInfo, "sluice: the store is back"
 		}
-		logger.Log(context.Background(), level, now, "from", from.String(), "to", to.String())
+		o.Logger.Log(context.Background(), level, now, "from", from.String(), "to", to.String())
+		if o.OnBreaker != nil {
+			o.OnBreaker(from, to)
+		}
 	}
 }
 

@@ -29,6 +29,8 @@ type Rules struct {
 	Count   int       // of rules
 	Loaded  time.Time // when that text was read
 	Refused time.Time // when the file was read last and refused, so that older rules run; zero: it runs
+
+	Loads, Refusals int64 // readings of the file that were made the rules, the first too, and that were refused
 }
 
 // Instances is how many processes share each limit, where one's part is share.

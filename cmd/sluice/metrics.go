@@ -40,9 +40,7 @@ func newMetrics(logger *slog.Logger) *metrics {
 func (m *metrics) handler(limits *service.Service) http.Handler {
 	m.running.Store(limits)
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(m.decisions, collectors.NewGoCollector(), prom.NewProcess(telemetry.Process{Rules: func() telemetry.Rules {
-		s := limits.Status()
-		return telemetry.Rules{Hash: s.Hash, Mode: string(s.Mode), Count: s.Rules, Loaded: s.Loaded, Refused: s.Refused}
-	}}))
+	registry.MustRegister(m.decisions, prom.NewProcess(limits.Process()), collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }

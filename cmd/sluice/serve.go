@@ -75,7 +75,9 @@ func (c serve) Run(ctx context.Context, s streams) error {
 		backend, what = proxy(upstream, errorLog), upstream.Redacted()
 	}
 	eyes, seen := &gateway.Eyes{}, newMetrics(logger)
-	limits, err := service.Open(ctx, c.Rules, service.Options{Logger: logger, Watch: true, Observer: telemetry.All(eyes, seen.observer)})
+	limits, err := service.Open(ctx, c.Rules, service.Options{
+		Logger: logger, Watch: true, Observer: telemetry.All(eyes, seen.observer), OnBreaker: seen.decisions.BreakerChanged,
+	})
 	if faults, ok := errors.AsType[rulefile.Errors](err); ok {
 		return faults
 	}

@@ -140,7 +140,7 @@ func TestProcess(t *testing.T) {
 	registered, err := otel.RegisterProcess(m, telemetry.Process{
 		Breaker: breaker.State, Share: breaker.Share, Stores: map[string]telemetry.LocalStore{"buckets": buckets},
 		Rules: func() telemetry.Rules {
-			return telemetry.Rules{Hash: "abc", Mode: "enforce", Count: 4, Loaded: time.Unix(1_700_000_000, 0)}
+			return telemetry.Rules{Hash: "abc", Mode: "enforce", Count: 4, Loaded: time.Unix(1_700_000_000, 0), Loads: 2, Refusals: 3}
 		},
 	})
 	if err != nil {
@@ -151,6 +151,7 @@ func TestProcess(t *testing.T) {
 		"breaker.state breaker.state=closed 0", "breaker.state breaker.state=open 1", "breaker.state breaker.state=half-open 0",
 		"instances  3", "local.keys store=buckets 1", "local.overflow.decisions store=buckets 0",
 		"rules.info rules.hash=abc rules.mode=enforce 1", "rules  4", "rules.loaded  1700000000", "rules.last_reload_successful  1",
+		"rules.readings rules.result=loaded 2", "rules.readings rules.result=refused 3",
 	)
 	if err := registered.Unregister(); err != nil {
 		t.Fatal(err)

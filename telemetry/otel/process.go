@@ -25,14 +25,12 @@ func RegisterProcess(meter metric.Meter, p telemetry.Process) (metric.Registrati
 		loaded:    k.gauge("sluice.rules.loaded", "s", "When the rules that run were read, in Unix time."),
 		success:   k.gauge("sluice.rules.last_reload_successful", "", "1 if the file as it was read last runs, 0 if it was refused and older rules run."),
 	}
-	r.overflow = keep(&k, func() (metric.Int64ObservableCounter, error) {
-		return meter.Int64ObservableCounter("sluice.local.overflow.decisions", metric.WithUnit("{decision}"),
-			metric.WithDescription("Decisions on a state that subjects share for want of room."))
-	})
+	r.overflow = k.total("sluice.local.overflow.decisions", "{decision}", "Decisions on a state that subjects share for want of room.")
+	r.readings = k.total("sluice.rules.readings", "{reading}", "Readings of the rule file: loaded, the first too, or refused.")
 	if k.err != nil {
 		return nil, k.err
 	}
-	reg, err := meter.RegisterCallback(r.observe, r.breaker, r.instances, r.keys, r.overflow, r.info, r.count, r.loaded, r.success)
+	reg, err := meter.RegisterCallback(r.observe, r.breaker, r.instances, r.keys, r.overflow, r.info, r.count, r.loaded, r.readings, r.success)
 	if err != nil {
 		return nil, fmt.Errorf("otel: callback: %w", err)
 	}
@@ -42,12 +40,18 @@ func RegisterProcess(meter metric.Meter, p telemetry.Process) (metric.Registrati
 type process struct {
 	telemetry.Process
 	breaker, instances, keys, info, count, loaded, success metric.Int64ObservableGauge
-	overflow                                               metric.Int64ObservableCounter
+	overflow, readings                                     metric.Int64ObservableCounter
 }
 
 func (k *instruments) gauge(name, unit, what string) metric.Int64ObservableGauge {
 	return keep(k, func() (metric.Int64ObservableGauge, error) {
 		return k.meter.Int64ObservableGauge(name, metric.WithUnit(unit), metric.WithDescription(what))
+	})
+}
+
+func (k *instruments) total(name, unit, what string) metric.Int64ObservableCounter {
+	return keep(k, func() (metric.Int64ObservableCounter, error) {
+		return k.meter.Int64ObservableCounter(name, metric.WithUnit(unit), metric.WithDescription(what))
 	})
 }
 
@@ -73,6 +77,8 @@ func (p *process) observe(_ context.Context, to metric.Observer) error {
 		if !r.Loaded.IsZero() {
 			to.ObserveInt64(p.loaded, r.Loaded.Unix())
 		}
+		to.ObserveInt64(p.readings, r.Loads, metric.WithAttributes(attribute.String("sluice.rules.result", "loaded")))
+		to.ObserveInt64(p.readings, r.Refusals, metric.WithAttributes(attribute.String("sluice.rules.result", "refused")))
 		to.ObserveInt64(p.success, truth(r.Refused.IsZero()))
 	}
 	return nil

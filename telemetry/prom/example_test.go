@@ -16,7 +16,6 @@ import (
 
 	"github.com/sluice-go/sluice/policy"
 	"github.com/sluice-go/sluice/service"
-	"github.com/sluice-go/sluice/telemetry"
 	"github.com/sluice-go/sluice/telemetry/prom"
 )
 
@@ -30,9 +29,9 @@ func Example() {
 		return nil
 	})
 	limits, err := service.Open(context.Background(), "../../examples/rules.yaml", service.Options{
-		Observer: metrics,
-		Logger:   slog.New(slog.DiscardHandler),
-		Clock:    func() time.Time { return time.Unix(1_700_000_000, 0) }, // the example's: leave it out
+		Observer: metrics, OnBreaker: metrics.BreakerChanged,
+		Logger: slog.New(slog.DiscardHandler),
+		Clock:  func() time.Time { return time.Unix(1_700_000_000, 0) }, // the example's: leave it out
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -42,10 +41,7 @@ func Example() {
 	running.Store(limits)
 
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(metrics, prom.NewProcess(telemetry.Process{Rules: func() telemetry.Rules {
-		s := limits.Status()
-		return telemetry.Rules{Hash: s.Hash, Mode: string(s.Mode), Count: s.Rules, Loaded: s.Loaded, Refused: s.Refused}
-	}}))
+	registry.MustRegister(metrics, prom.NewProcess(limits.Process()))
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.Handle("/", limits.Middleware(http.NotFoundHandler()))

@@ -7,27 +7,21 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
-	"github.com/sluice-go/sluice"
-	"github.com/sluice-go/sluice/failover"
 	"github.com/sluice-go/sluice/internal/child"
-	"github.com/sluice-go/sluice/policy"
-	"github.com/sluice-go/sluice/store/local"
-	"github.com/sluice-go/sluice/telemetry"
-	"github.com/sluice-go/sluice/telemetry/prom"
+	"github.com/sluice-go/sluice/internal/redistest"
 )
 
-// A real Prometheus scrapes a process that decides, and answers each query of the dashboard with at least one number.
+// A real Prometheus scrapes sluice serve while its Redis comes and goes, and answers each query of the dashboard with at
+// least one number.
 func TestTheDashboardIsAnswered(t *testing.T) {
 	tool := command(t, "prometheus")
 	instance := busyInstance(t)
@@ -68,37 +62,74 @@ func TestTheDashboardIsAnswered(t *testing.T) {
 	}
 }
 
-// busyInstance returns the URL of a process that exports all there is, and decides while the test runs.
+const busyRules = `
+store: {redis: "env:SOME_REDIS", timeout: 50ms}
+failover: {trip_after: 3, open_for: 100ms}
+trusted_proxies: [127.0.0.1]
+rules:
+  - name: login
+    match: "/"
+    limits:
+      - {algorithm: token_bucket, limit: 50/s, burst: 5, subject: ip}
+      - {name: next, algorithm: fixed_window, limit: 1/h, subject: ip, shadow: true}
+`
+
+// busyInstance returns the URL of a `sluice serve` whose requests and whose Redis come and go while the test runs.
 func busyInstance(t *testing.T) string {
-	r := rules(t, policy.ModeEnforce)
-	m := prom.New(func() *policy.Rules { return r })
-	breaker := failover.New(failover.Options{TripAfter: 1, OpenFor: time.Hour, OnChange: m.BreakerChanged})
-	t.Cleanup(func() { _ = breaker.Close() })
-	buckets := local.NewBuckets(local.BucketsOptions{Share: breaker.Share})
-	reg := prometheus.NewRegistry()
-	reg.MustRegister(m, prom.NewProcess(telemetry.Process{
-		Breaker: breaker.State, Share: breaker.Share, Stores: map[string]telemetry.LocalStore{"buckets": buckets},
-		Rules: func() telemetry.Rules {
-			return telemetry.Rules{Hash: "abc", Mode: "enforce", Count: 1, Loaded: time.Now()}
-		},
-	}))
-	away := sluice.StoreFunc(func(context.Context, sluice.Ask) (sluice.Decision, error) {
-		return sluice.Decision{}, sluice.ErrUnavailable
-	})
-	st := sluice.Observe(breaker.Guard(away, buckets), m)
-	bare := sluice.Observe(away, m)
-	scrape := promhttp.HandlerFor(reg, promhttp.HandlerOpts{})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		for _, rule := range []string{"login", "login/next"} { // so that every counter moves between two scrapes
-			for range 3 {
-				_, _ = sluice.New(st, bucket(1), rule).Allow(req.Context(), "a")
-				_, _ = sluice.New(bare, bucket(1), rule).Allow(req.Context(), "a")
-			}
+	folder := t.TempDir()
+	write := func(name, text string) string {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
 		}
-		scrape.ServeHTTP(w, req)
-	}))
-	t.Cleanup(server.Close)
-	return server.URL
+		return filepath.Join(folder, name)
+	}
+	binary := filepath.Join(folder, "sluice")
+	if out, err := exec.Command("go", "build", "-o", binary, "../../cmd/sluice").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	server := redistest.Start(t)
+	listen, admin := freeAddress(t), freeAddress(t)
+	cmd := exec.Command(binary, "serve", write("rules.yaml", busyRules), "--listen", listen, "--admin", admin)
+	cmd.Env = append(os.Environ(), "SOME_REDIS=redis://"+server.Addr)
+	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
+	process, err := child.Start(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(process.Kill)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	t.Cleanup(func() { cancel(); running.Wait() })
+	ask := func(patience time.Duration) {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+listen+"/", nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if resp, err := http.DefaultClient.Do(req); err == nil {
+			_ = resp.Body.Close()
+		}
+	}
+	running.Go(func() {
+		for ctx.Err() == nil {
+			for range 40 {
+				ask(time.Second)
+				time.Sleep(time.Millisecond)
+			}
+			server.Stop()
+			ask(15 * time.Millisecond) // who leaves while Redis hangs is counted as well
+			for range 40 {
+				ask(time.Second)
+				time.Sleep(time.Millisecond)
+			}
+			server.Cont()
+			time.Sleep(150 * time.Millisecond) // until the breaker probes
+		}
+	})
+	return "http://" + admin
 }
 
 // answers is how many numbers a query finds. One that is no number, such as 0/0, is none.

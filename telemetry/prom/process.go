@@ -20,13 +20,14 @@ func NewProcess(p telemetry.Process) prometheus.Collector {
 		info:      desc("rules_info", "1 for the rule file that runs: the SHA-256 of its text, and its mode.", "hash", "mode"),
 		count:     desc("rules", "Rules that run."),
 		loaded:    desc("rules_loaded_timestamp_seconds", "When the rules that run were read."),
+		reloads:   desc("rules_readings_total", "Readings of the rule file: loaded, the first too, or refused.", "result"),
 		success:   desc("rules_last_reload_successful", "1 if the file as it was read last runs, 0 if it was refused and older rules run."),
 	}
 }
 
 type process struct {
 	telemetry.Process
-	breaker, instances, keys, overflow, info, count, loaded, success *prometheus.Desc
+	breaker, instances, keys, overflow, info, count, loaded, reloads, success *prometheus.Desc
 }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -35,7 +36,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 // Describe implements prometheus.Collector.
 func (p *process) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{p.breaker, p.instances, p.keys, p.overflow, p.info, p.count, p.loaded, p.success} {
+	for _, d := range []*prometheus.Desc{p.breaker, p.instances, p.keys, p.overflow, p.info, p.count, p.loaded, p.reloads, p.success} {
 		to <- d
 	}
 }
@@ -44,6 +45,9 @@ func (p *process) Describe(to chan<- *prometheus.Desc) {
 func (p *process) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	counter := func(d *prometheus.Desc, v float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
 	}
 	if p.Breaker != nil {
 		now := p.Breaker()
@@ -56,13 +60,15 @@ func (p *process) Collect(to chan<- prometheus.Metric) {
 	}
 	for name, st := range p.Stores {
 		gauge(p.keys, float64(st.Len()), telemetry.Text(name))
-		to <- prometheus.MustNewConstMetric(p.overflow, prometheus.CounterValue, float64(st.Overflows()), telemetry.Text(name))
+		counter(p.overflow, float64(st.Overflows()), telemetry.Text(name))
 	}
 	if p.Rules != nil {
 		r := p.Rules()
 		gauge(p.info, 1, telemetry.Text(r.Hash), telemetry.Text(r.Mode))
 		gauge(p.count, float64(r.Count))
 		gauge(p.loaded, seconds(r.Loaded))
+		counter(p.reloads, float64(r.Loads), "loaded")
+		counter(p.reloads, float64(r.Refusals), "refused")
 		gauge(p.success, truth(r.Refused.IsZero()))
 	}
 }

@@ -204,7 +204,7 @@ func TestOutage(t *testing.T) {
 	p := prom.NewProcess(telemetry.Process{
 		Breaker: breaker.State, Share: breaker.Share, Stores: map[string]telemetry.LocalStore{"buckets": buckets},
 		Rules: func() telemetry.Rules {
-			return telemetry.Rules{Hash: "abc", Mode: "enforce", Count: 4, Loaded: time.Unix(1_700_000_000, 0), Refused: time.Unix(1_700_000_001, 0)}
+			return telemetry.Rules{Hash: "abc", Mode: "enforce", Count: 4, Loaded: time.Unix(1_700_000_000, 0), Refused: time.Unix(1_700_000_001, 0), Loads: 2, Refusals: 3}
 		},
 	})
 	lines := scrape(t, m, p)
@@ -228,9 +228,11 @@ func TestOutage(t *testing.T) {
 	})
 	check(t, lines, "sluice_rules", map[string]string{
 		`sluice_rules_info{hash="abc",mode="enforce"}`: "1",
-		"sluice_rules":                          "4",
-		"sluice_rules_loaded_timestamp_seconds": "1.7e+09",
-		"sluice_rules_last_reload_successful":   "0",
+		"sluice_rules":                                  "4",
+		"sluice_rules_loaded_timestamp_seconds":         "1.7e+09",
+		"sluice_rules_last_reload_successful":           "0",
+		`sluice_rules_readings_total{result="loaded"}`:  "2",
+		`sluice_rules_readings_total{result="refused"}`: "3",
 	})
 	if buckets.Overflows() < 4 {
 		t.Errorf("%d decisions for want of room, want at least 4", buckets.Overflows())
