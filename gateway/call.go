@@ -3,23 +3,22 @@ package gateway
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/policy"
-	"github.com/sluice-go/sluice/service"
 )
 
 // call is one call of Envoy: all limits of all its descriptors.
 type call struct {
 	shadow  bool // nothing is refused or told
+	rules   []*policy.Rule
 	asked   []*asked
 	denied  []*policy.Rule // by descriptor: the rule whose deny lists it; nil: none
-	refused *asked         // the first that refused; nil: none did
+	refused *asked         // the one that refused; nil: none did
 }
 
 // asked is one limit of one descriptor.
@@ -27,19 +26,20 @@ type asked struct {
 	descriptor int
 	rule       *policy.Rule
 	limit      *policy.Limit
-	limiter    *sluice.Limiter
-	subject    string
-	n          int64
+	ask        sluice.Ask
 	refund     bool
 
 	decision sluice.Decision
 }
 
+// over tells whether the limit would refuse what it was asked about. Those that another held back have no RetryAfter.
+func (a *asked) over() bool { return !a.refund && a.decision.RetryAfter > 0 }
+
 // maxHits is the most that Envoy's API lets a call add.
 const maxHits = 1_000_000_000
 
 // add adds a descriptor.
-func (c *call) add(limits *service.Service, rules *policy.Rules, d *common.RateLimitDescriptor, hits uint32) error {
+func (c *call) add(rules *policy.Rules, d *common.RateLimitDescriptor, hits uint32) {
 	number := len(c.denied)
 	c.denied = append(c.denied, nil)
 	req, name := described(d)
@@ -53,19 +53,13 @@ func (c *call) add(limits *service.Service, rules *policy.Rules, d *common.RateL
 		case policy.Exempt:
 			continue
 		}
+		c.rules = append(c.rules, rule)
+		n := cost(rule, req, d, hits)
 		for i := range rule.Limits {
 			l := &rule.Limits[i]
-			limiter, ok := limits.Limiter(rule.Name, l.Name)
-			if !ok { // between two readings of the file
-				return status.Error(codes.Unavailable, "gateway: the rules have just changed")
-			}
-			c.asked = append(c.asked, &asked{
-				descriptor: number, rule: rule, limit: l, limiter: limiter, subject: l.Subject(req),
-				n: cost(rule, req, d, hits), refund: d.GetIsNegativeHits(),
-			})
+			c.asked = append(c.asked, &asked{descriptor: number, rule: rule, limit: l, ask: l.Ask(req, n), refund: d.GetIsNegativeHits()})
 		}
 	}
-	return nil
 }
 
 func cost(rule *policy.Rule, req *http.Request, d *common.RateLimitDescriptor, hits uint32) int64 {
@@ -78,78 +72,87 @@ func cost(rule *policy.Rule, req *http.Request, d *common.RateLimitDescriptor, h
 	return rule.Cost(req)
 }
 
-// decide asks all limits, and gives back what they charged where one refuses. Shadows are asked of calls that pass.
-func (c *call) decide(ctx context.Context) error {
-	barred := false
-	for _, rule := range c.denied {
-		barred = barred || rule != nil && !c.shadow
+// decide charges all limits, or none where one refuses. Shadows are asked of calls that pass.
+func (c *call) decide(ctx context.Context, stores map[policy.OnOutage]sluice.Store) error {
+	if len(c.rules) == 0 {
+		return nil
 	}
-	var charged []*asked
+	store := stores[policy.Strictest(c.rules)]
+	enforced := make([]*asked, 0, len(c.asked))
 	for _, a := range c.asked {
-		if a.refund || a.limit.Shadow {
-			continue
+		if !a.refund && !a.limit.Shadow {
+			enforced = append(enforced, a)
 		}
-		if barred || c.refused != nil {
-			if err := a.peek(ctx); err != nil {
-				return err
-			}
-			continue
-		}
-		var err error
-		if a.decision, err = a.limiter.AllowN(ctx, a.subject, a.n); err != nil {
-			giveBack(ctx, charged)
-			return err
-		}
-		if a.decision.Allowed {
-			charged = append(charged, a)
-			continue
-		}
-		c.refused = a
-		giveBack(ctx, charged)
+	}
+	barred := c.barred()
+	if barred {
+		look(ctx, store, enforced)
+	} else if err := c.take(ctx, store, enforced); err != nil {
+		return err
 	}
 	for _, a := range c.asked {
 		switch {
 		case a.refund:
-			a.giveIn(ctx)
+			a.giveIn(ctx, store)
 		case a.limit.Shadow && c.refused == nil && !barred:
-			_, _ = a.limiter.AllowN(ctx, a.subject, a.n) // for the store's observer
+			_, _ = store.Take(ctx, a.ask) // for the store's observer
 		}
 	}
 	return nil
 }
 
-func (a *asked) peek(ctx context.Context) (err error) {
-	a.decision, err = a.limiter.Peek(ctx, a.subject, a.n)
-	return err
+// barred tells whether a rule refuses a descriptor for who it is.
+func (c *call) barred() bool {
+	return !c.shadow && slices.ContainsFunc(c.denied, func(r *policy.Rule) bool { return r != nil })
 }
 
-// giveBack undoes charges, last first. An error leaves the charge: the safe side.
-func giveBack(ctx context.Context, charged []*asked) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
-	defer cancel()
-	for i := len(charged) - 1; i >= 0 && ctx.Err() == nil; i-- {
-		a := charged[i]
-		if a.limiter.Refund(ctx, a.subject, a.decision) == nil {
-			a.decision.Remaining = min(a.decision.Remaining+a.decision.Charged, a.decision.Limit)
+// take charges limits together. Where one refuses, those after it, which the store has not looked at, are looked at for
+// their status.
+func (c *call) take(ctx context.Context, store sluice.Store, enforced []*asked) error {
+	asks := make([]sluice.Ask, len(enforced))
+	for i, a := range enforced {
+		asks[i] = a.ask
+	}
+	v, err := sluice.TakeAll(ctx, store, asks)
+	if err != nil {
+		return err
+	}
+	for i, a := range enforced {
+		a.decision = v.Each[i]
+	}
+	if !v.Allowed {
+		c.refused = enforced[v.Refused]
+		look(ctx, store, enforced[v.Refused+1:])
+	}
+	return nil
+}
+
+// look asks about limits and charges nothing. What can't be seen in time is left out of the answer.
+func look(ctx context.Context, store sluice.Store, limits []*asked) {
+	for _, a := range limits {
+		ask := a.ask
+		ask.Mode = sluice.Peek
+		if d, err := store.Take(ctx, ask); err == nil {
+			a.decision = d
 		}
 	}
 }
 
 // giveIn gives back n units of what was charged of late: at the time that the store's clock shows now. What can't be
 // given back in time stays charged.
-func (a *asked) giveIn(ctx context.Context) {
-	d, err := a.limiter.Peek(ctx, a.subject, 0)
+func (a *asked) giveIn(ctx context.Context, store sluice.Store) {
+	ask := a.ask
+	ask.Mode, ask.N = sluice.Peek, 0
+	d, err := store.Take(ctx, ask)
 	if err != nil {
 		return
 	}
 	a.decision = d
-	if ctx.Err() != nil || a.n == 0 {
+	if a.ask.N == 0 {
 		return
 	}
-	if a.limiter.Refund(ctx, a.subject, sluice.Decision{Charged: a.n, At: d.At}) != nil {
-		return
-	}
-	if d, err = a.limiter.Peek(ctx, a.subject, 0); err == nil {
+	ask.Mode, ask.N, ask.At = sluice.Settle, -a.ask.N, d.At
+	if d, err = store.Take(ctx, ask); err == nil {
 		a.decision = d
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/gateway"
 	"github.com/sluice-go/sluice/internal/child"
 	"github.com/sluice-go/sluice/internal/redistest"
@@ -23,12 +24,17 @@ func TestMain(m *testing.M) {
 // open runs a rule file of that text until the test ends.
 func open(t *testing.T, text string) (*service.Service, *gateway.Eyes) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "rules.yaml")
+	eyes := &gateway.Eyes{}
+	return openAt(t, filepath.Join(t.TempDir(), "rules.yaml"), text, eyes), eyes
+}
+
+// openAt is open for a file that the test knows.
+func openAt(t *testing.T, path, text string, observer sluice.Observer) *service.Service {
+	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	eyes := &gateway.Eyes{}
-	s, err := service.Open(context.Background(), path, service.Options{Observer: eyes, Logger: silent()})
+	s, err := service.Open(context.Background(), path, service.Options{Observer: observer, Logger: silent()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +43,7 @@ func open(t *testing.T, text string) (*service.Service, *gateway.Eyes) {
 			t.Error(err)
 		}
 	})
-	return s, eyes
+	return s
 }
 
 func silent() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }

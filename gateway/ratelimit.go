@@ -23,12 +23,8 @@ const (
 	maxStreams     = 1000
 )
 
-// Envoy gives up after 20 ms unless told. What a store has not answered within decideTime its fallback decides; undoTime
-// is for giving back what a refused call had charged. Longer than the 10 ms after which a breaker counts a failure.
-const (
-	decideTime = 12 * time.Millisecond
-	undoTime   = 3 * time.Millisecond
-)
+// Envoy gives up after 20 ms unless told. What a store has not answered within decideTime its fallback decides. Longer than the 10 ms after which a breaker counts a failure.
+const decideTime = 12 * time.Millisecond
 
 // RateLimit returns Envoy's rate limit service v3 over the rules of a Service.
 //
@@ -39,8 +35,8 @@ const (
 // included; X-Forwarded-For is none of the entries, unless a rule is to see it. The domain says nothing, and neither does
 // a descriptor's own limit.
 //
-// All limits of all descriptors are charged, or none is. They are asked in order, and what was charged is given back
-// when one refuses; those after it are only looked at, for their status. A descriptor costs its hits_addend, or else the
+// All limits of all descriptors are charged with one [sluice.TakeAll], or none is; where their rules differ in on_outage,
+// the store of the strictest decides. Where one refuses, those after it are looked at, for their status. A descriptor costs its hits_addend, or else the
 // request's, or else what the rule says. With is_negative_hits that much is given back, now: a window that has ended gets
 // nothing. duration_until_reset is there for each descriptor: until the request would pass, where it is refused for a
 // time, else until its limit is as good as new.
@@ -72,16 +68,14 @@ func (e *rateLimit) ShouldRateLimit(ctx context.Context, req *rls.RateLimitReque
 			return nil, status.Errorf(codes.InvalidArgument, "gateway: descriptors[%d].entries: %d: want at most %d", i, n, maxEntries)
 		}
 	}
-	rules := e.limits.Rules()
+	rules, stores := e.limits.Current()
 	c := &call{shadow: rules.Mode() == policy.ModeShadow}
 	for _, d := range req.GetDescriptors() {
-		if err := c.add(e.limits, rules, d, req.GetHitsAddend()); err != nil {
-			return nil, err
-		}
+		c.add(rules, d, req.GetHitsAddend())
 	}
 	deciding, cancel := context.WithTimeout(ctx, decideTime)
 	defer cancel()
-	if err := c.decide(deciding); err != nil && !c.shadow {
+	if err := c.decide(deciding, stores); err != nil && !c.shadow {
 		return nil, status.Error(codes.Unavailable, "gateway: the store can't decide")
 	}
 	return c.response(), nil

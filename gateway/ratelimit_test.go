@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -330,5 +332,54 @@ func TestRateLimitRedisHangs(t *testing.T) {
 	t.Logf("took %v in the median, %v at most", took[calls/2], took[calls-1])
 	if late := took[calls*3/4]; late > bound || took[calls-1] > time.Second { // a busy machine may be late now and then
 		t.Errorf("a quarter of the calls took more than %v, and one %v; want %v", late, took[calls-1], bound)
+	}
+}
+
+// All limits of all descriptors are one round trip, shadows apart, and none is charged where one refuses.
+func TestRateLimitIsOneRoundTrip(t *testing.T) {
+	server := redistest.Start(t)
+	s, _ := open(t, fmt.Sprintf(enveloped, fmt.Sprintf("store: {redis: 'redis://%s', timeout: 5s}", server.Addr)))
+	e := startEnvoy(t, s)
+	bucket := func(ip string) *common.RateLimitDescriptor {
+		return descriptor("path", "/bucket", "remote_address", ip)
+	}
+	login := descriptor("path", "/login", "method", "POST", "remote_address", "192.0.2.1")
+	e.ask(t, 0, bucket("192.0.2.9"), login) // until Redis knows the scripts
+	calls := redistest.CallsOf(t, server.Client(), func() {
+		if got := text(e.ask(t, 0, bucket("192.0.2.1"), bucket("192.0.2.2"), login)); got != "OK | OK bucket 3 | OK bucket 3 | OK login 1" {
+			t.Errorf("%s", got)
+		}
+	})
+	if n := calls["evalsha"] + calls["eval"]; n > 2 || calls["evalsha"] < 1 { // its first of three keys may be unknown
+		t.Errorf("%v, want one script call", calls)
+	}
+	calls = redistest.CallsOf(t, server.Client(), func() { e.ask(t, 0, bucket("192.0.2.1"), bucket("192.0.2.2"), login) })
+	if calls["evalsha"] != 1 || calls["eval"] != 0 {
+		t.Errorf("%v, want one script call", calls)
+	}
+	if got := text(e.ask(t, 0, bucket("192.0.2.1"), login)); got != "OVER_LIMIT | OK bucket 2 | OVER_LIMIT login 0" {
+		t.Errorf("%s, want nothing charged to the bucket", got)
+	}
+}
+
+// Each call is decided by the rules as they are: edits, overrides, and stores of the mode.
+func TestRateLimitFollowsTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	s := openAt(t, path, fmt.Sprintf(enveloped, ""), nil)
+	e := startEnvoy(t, s)
+	login := descriptor("rule", "login", "remote_address", "192.0.2.1")
+	if got := text(e.ask(t, 0, login)); got != "OK | OK login 2" {
+		t.Errorf("%s", got)
+	}
+	edited := strings.Replace(fmt.Sprintf(enveloped, ""), "limit: 3/30d, subject: ip", "limit: 3/30d, subject: ip, overrides: [{subject: 192.0.2.1, limit: 9/30d}]", 1)
+	if err := os.WriteFile(path, []byte(edited), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r := e.ask(t, 0, login)
+	if got := text(r); got != "OK | OK login 7" || r.Statuses[0].CurrentLimit.RequestsPerUnit != 9 {
+		t.Errorf("%s of %v, want 7 of the 9 that the edited file gives this client", got, r.Statuses[0].CurrentLimit)
 	}
 }

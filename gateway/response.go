@@ -59,7 +59,7 @@ func (c *call) binding(descriptor int) *asked {
 		switch {
 		case a.descriptor != descriptor || a.limit.Shadow:
 			continue
-		case !a.refund && !a.decision.Allowed:
+		case a.over():
 			return a
 		case least == nil || a.decision.Remaining < least.decision.Remaining:
 			least = a
@@ -70,7 +70,7 @@ func (c *call) binding(descriptor int) *asked {
 
 // describe tells of one limit in Envoy's words.
 func describe(s *rls.RateLimitResponse_DescriptorStatus, a *asked) {
-	l := a.limit.Strategy.Limit()
+	l := a.ask.Strategy.Limit()
 	unit, multiplier := unitOf(l.Period)
 	s.CurrentLimit = &rls.RateLimitResponse_RateLimit{Name: a.limit.KeyRule, RequestsPerUnit: small(l.Count), Unit: unit}
 	if multiplier > 1 {
@@ -78,7 +78,7 @@ func describe(s *rls.RateLimitResponse_DescriptorStatus, a *asked) {
 	}
 	s.LimitRemaining = small(a.decision.Remaining)
 	s.DurationUntilReset = durationpb.New(until(a.decision))
-	if !a.refund && !a.decision.Allowed {
+	if a.over() {
 		s.Code = rls.RateLimitResponse_OVER_LIMIT
 	}
 }
