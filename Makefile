@@ -1,11 +1,11 @@
 FUZZTIME ?= 10s
 
 # The packages that a program links which limits rates, and what they are tested with: `make race PKGS="$(CORE)"`.
-CORE := . $(patsubst %,./%/...,$(wildcard algorithm store failover policy httplimit service internal))
+CORE := . $(patsubst %,./%/...,$(wildcard algorithm store failover policy httplimit grpclimit telemetry service internal))
 PKGS ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help test race race-core fuzz bench bench-full bench-go test-bench chaos lint build redis-server nginx languages promtool c-compiler docs play test-browser test-examples chromium
+.PHONY: help test race race-core fuzz bench bench-full bench-go test-bench chaos soak lint build redis-server nginx languages promtool c-compiler docs play test-browser test-examples chromium
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,12 @@ bench-go: ## run the Go benchmarks of stores and algorithms alone
 
 chaos: redis-server ## break real Redis servers under load, the long form: a line each
 	CHAOS=long go test -count=1 -v -timeout 30m ./chaos
+
+# The length may be given: FOR=5m is the short form.
+FOR ?= 1h
+
+soak: redis-server ## two processes under 2,000 requests a second for an hour, with reloads and faults; FOR=5m: the short form
+	SOAK=$(FOR) go test -count=1 -v -timeout 0 -run '^TestSoak$$' ./soak
 
 docs: ## run the experiments of docs/algorithms.md again, and write their figures and drawings
 	go test -count=1 -run '^TestDocs$$' ./lab -update
