@@ -28,6 +28,7 @@ var layers = []struct {
 	{"algorithm/internal/*", 5}, // arithmetic that algorithms share
 	{"internal/child", 5},       // processes that end with this one
 	{"internal/outgoing", 20},   // calls to others, which wait for their turn
+	{"internal/charging", 29},   // limits of a call that are charged together
 	{"algorithm/algorithmtest", support}, {"store/storetest", support}, {"internal/redistest", support},
 	{"algorithm/*", 10}, {".", 10},
 	{"store/*", 20}, {"failover", 20}, {"policy", 20},

@@ -9,16 +9,20 @@ import (
 	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 
 	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/internal/charging"
 	"github.com/sluice-go/sluice/policy"
 )
 
 // call is one call of Envoy: all limits of all its descriptors.
 type call struct {
 	shadow  bool // nothing is refused or told
-	rules   []*policy.Rule
-	asked   []*asked
+	charged charging.Call
+	of      []int          // by part of charged: its descriptor
+	refunds []*asked       // what is given back
 	denied  []*policy.Rule // by descriptor: the rule whose deny lists it; nil: none
-	refused *asked         // the one that refused; nil: none did
+
+	asked   []*asked // what was decided; of shadows, what was given back alone
+	refused *asked   // the one that refused; nil: none did
 }
 
 // asked is one limit of one descriptor.
@@ -53,12 +57,21 @@ func (c *call) add(rules *policy.Rules, d *common.RateLimitDescriptor, hits uint
 		case policy.Exempt:
 			continue
 		}
-		c.rules = append(c.rules, rule)
 		n := cost(rule, req, d, hits)
-		for i := range rule.Limits {
-			l := &rule.Limits[i]
-			c.asked = append(c.asked, &asked{descriptor: number, rule: rule, limit: l, ask: l.Ask(req, n), refund: d.GetIsNegativeHits()})
+		if d.GetIsNegativeHits() {
+			c.refund(rule, req, number, n)
+			continue
 		}
+		c.charged = append(c.charged, charging.Part{Rule: rule, Request: req, Cost: n})
+		c.of = append(c.of, number)
+	}
+}
+
+// refund notes the limits of a rule that are given n units back.
+func (c *call) refund(rule *policy.Rule, req *http.Request, descriptor int, n int64) {
+	for i := range rule.Limits {
+		l := &rule.Limits[i]
+		c.refunds = append(c.refunds, &asked{descriptor: descriptor, rule: rule, limit: l, ask: l.Ask(req, n), refund: true})
 	}
 }
 
@@ -74,68 +87,50 @@ func cost(rule *policy.Rule, req *http.Request, d *common.RateLimitDescriptor, h
 
 // decide charges all limits, or none where one refuses. Shadows are asked of calls that pass.
 func (c *call) decide(ctx context.Context, stores map[policy.OnOutage]sluice.Store) error {
-	if len(c.rules) == 0 {
-		return nil
-	}
-	store := stores[policy.Strictest(c.rules)]
-	enforced := make([]*asked, 0, len(c.asked))
-	for _, a := range c.asked {
-		if !a.refund && !a.limit.Shadow {
-			enforced = append(enforced, a)
+	if len(c.charged) > 0 {
+		store, err := c.charged.Store(stores)
+		if err != nil {
+			return err
+		}
+		if err := c.charge(ctx, store); err != nil {
+			return err
 		}
 	}
-	barred := c.barred()
-	if barred {
-		look(ctx, store, enforced)
-	} else if err := c.take(ctx, store, enforced); err != nil {
-		return err
+	for _, a := range c.refunds {
+		a.giveIn(ctx, stores[a.rule.OnOutage])
 	}
-	for _, a := range c.asked {
-		switch {
-		case a.refund:
-			a.giveIn(ctx, store)
-		case a.limit.Shadow && c.refused == nil && !barred:
-			_, _ = store.Take(ctx, a.ask) // for the store's observer
-		}
-	}
+	c.asked = append(c.asked, c.refunds...)
 	return nil
 }
 
-// barred tells whether a rule refuses a descriptor for who it is.
-func (c *call) barred() bool {
-	return !c.shadow && slices.ContainsFunc(c.denied, func(r *policy.Rule) bool { return r != nil })
-}
-
-// take charges limits together. Where one refuses, those after it, which the store has not looked at, are looked at for
-// their status.
-func (c *call) take(ctx context.Context, store sluice.Store, enforced []*asked) error {
-	asks := make([]sluice.Ask, len(enforced))
-	for i, a := range enforced {
-		asks[i] = a.ask
+// charge charges limits together. Where one refuses, those after it, which the store has not looked at, are looked at for
+// their status; all are where a rule refuses a descriptor for who it is.
+func (c *call) charge(ctx context.Context, store sluice.Store) (err error) {
+	var taken charging.Taken
+	barred := !c.shadow && slices.ContainsFunc(c.denied, func(r *policy.Rule) bool { return r != nil })
+	switch {
+	case barred:
+		taken = c.charged.Look(ctx, store)
+	default:
+		if taken, err = c.charged.Take(ctx, store); err != nil {
+			return err
+		}
+		if taken.Allowed {
+			c.charged.Pass(ctx, store, &taken) // nothing is settled: Envoy tells of no response
+			break
+		}
+		taken.Look(ctx, store)
 	}
-	v, err := sluice.TakeAll(ctx, store, asks)
-	if err != nil {
-		return err
+	for i, ask := range taken.Asks {
+		part, limit := c.charged.Limit(i)
+		c.asked = append(c.asked, &asked{
+			descriptor: c.of[part], rule: c.charged[part].Rule, limit: limit, ask: ask, decision: taken.Each[i],
+		})
 	}
-	for i, a := range enforced {
-		a.decision = v.Each[i]
-	}
-	if !v.Allowed {
-		c.refused = enforced[v.Refused]
-		look(ctx, store, enforced[v.Refused+1:])
+	if !barred && !taken.Allowed {
+		c.refused = c.asked[taken.Binding()]
 	}
 	return nil
-}
-
-// look asks about limits and charges nothing. What can't be seen in time is left out of the answer.
-func look(ctx context.Context, store sluice.Store, limits []*asked) {
-	for _, a := range limits {
-		ask := a.ask
-		ask.Mode = sluice.Peek
-		if d, err := store.Take(ctx, ask); err == nil {
-			a.decision = d
-		}
-	}
 }
 
 // giveIn gives back n units of what was charged of late: at the time that the store's clock shows now. What can't be

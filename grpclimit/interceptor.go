@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 
 	"google.golang.org/grpc"
 
 	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/internal/charging"
 	"github.com/sluice-go/sluice/policy"
 )
 
@@ -58,10 +58,10 @@ func (i *Interceptor) UnaryServerInterceptor() grpc.UnaryServerInterceptor {
 		if err != nil {
 			return nil, err
 		}
-		if c != nil {
+		if c.Any() {
 			var said *said
-			ctx, said = listen(ctx, c.names())
-			defer func() { _ = c.settle(ctx, said.header()) }() // an error leaves the estimate: the safe side
+			ctx, said = listen(ctx, c.Headers())
+			defer func() { _ = c.Settle(ctx, said.header()) }() // an error leaves the estimate: the safe side
 		}
 		return handler(ctx, req)
 	}
@@ -75,73 +75,56 @@ func (i *Interceptor) StreamServerInterceptor() grpc.StreamServerInterceptor {
 		if err != nil {
 			return err
 		}
-		if c != nil {
-			ctx, said := listen(ss.Context(), c.names())
+		if c.Any() {
+			ctx, said := listen(ss.Context(), c.Headers())
 			ss = &stream{ServerStream: ss, ctx: ctx, said: said}
-			defer func() { _ = c.settle(ctx, said.header()) }() // an error leaves the estimate: the safe side
+			defer func() { _ = c.Settle(ctx, said.header()) }() // an error leaves the estimate: the safe side
 		}
 		return handler(srv, ss)
 	}
 }
 
 // enter decides a call. The error is the status to answer with; nil: the call may go on, has been held, and its charges
-// are to be settled, nil if none is.
-func (i *Interceptor) enter(ctx context.Context, method string) (*charges, error) {
+// are to be settled, if there are any.
+func (i *Interceptor) enter(ctx context.Context, method string) (none charging.Charges, _ error) {
 	if i.o.Rules == nil {
-		return nil, nil
+		return none, nil
 	}
 	r := request(ctx, method)
 	matched := i.o.Rules.Match(r)
 	if len(matched) == 0 {
-		return nil, nil
+		return none, nil
 	}
 	r.Header = header(ctx)
-	rules, denied := holding(matched, r)
+	var few [8]charging.Part // stays on the stack
+	call, denied := charging.Call(few[:0]).Add(matched, r)
 	if denied != nil && !i.shadow {
-		return nil, forbidden(denied)
+		return none, forbidden(denied)
 	}
-	if len(rules) == 0 {
-		return nil, nil
+	if len(call) == 0 {
+		return none, nil
 	}
-	store, asks, v, err := i.take(r, rules)
+	store, err := call.Store(i.o.Stores)
 	if err != nil {
-		return nil, i.failed(ctx, method, err)
+		return none, i.failed(ctx, method, fmt.Errorf("grpclimit: %w", err))
 	}
-	if !v.Allowed {
+	taken, err := call.Take(ctx, store)
+	if err != nil {
+		return none, i.failed(ctx, method, err)
+	}
+	if !taken.Allowed {
 		if i.shadow {
-			return nil, nil
+			return none, nil
 		}
-		return nil, i.refuse(ctx, v, rules, asks)
+		return none, i.refuse(ctx, call, &taken)
 	}
-	c := takeShadows(r, store, rules, charged(store, rules, asks, v))
+	charges := call.Pass(ctx, store, &taken)
 	if !i.shadow {
-		if err := v.Hold(ctx); err != nil {
-			return nil, left(err)
+		if err := taken.Hold(ctx); err != nil {
+			return none, left(err)
 		}
 	}
-	return c, nil
-}
-
-// take asks the store about all limits of the rules that are no shadows.
-func (i *Interceptor) take(r *http.Request, rules []*policy.Rule) (store sluice.Store, asks []sluice.Ask, v sluice.Verdict, err error) {
-	outage := policy.Strictest(rules)
-	store = i.o.Stores[outage]
-	if store == nil {
-		return nil, nil, v, fmt.Errorf("grpclimit: rule %s: no store for on_outage %s", rules[0].Name, outage)
-	}
-	n := 0
-	for _, rule := range rules {
-		n += rule.Enforced()
-	}
-	if n == 0 {
-		return store, nil, sluice.Sum(nil), nil
-	}
-	asks = make([]sluice.Ask, 0, n)
-	for _, rule := range rules {
-		asks = rule.AppendAsks(asks, r, rule.Cost(r))
-	}
-	v, err = sluice.TakeAll(r.Context(), store, asks)
-	return store, asks, v, err
+	return charges, nil
 }
 
 // failed answers for a store that could not decide; nil: the call may go on all the same.
@@ -156,13 +139,13 @@ func (i *Interceptor) failed(ctx context.Context, method string, err error) erro
 }
 
 // refuse answers a call that a limit refused.
-func (i *Interceptor) refuse(ctx context.Context, v sluice.Verdict, rules []*policy.Rule, asks []sluice.Ask) error {
-	refused := min(max(v.Refused, 0), len(asks)-1) // a foreign store may name none
-	rule, limit := refusing(rules, refused)
+func (i *Interceptor) refuse(ctx context.Context, call charging.Call, taken *charging.Taken) error {
+	refused := taken.Binding()
+	part, limit := call.Limit(refused)
 	return refusal{
-		ask:     asks[refused],
+		ask:     taken.Asks[refused],
 		subject: limit.SubjectName,
-		message: ownMessage(rule.Denial),
-		wait:    v.RetryAfter,
+		message: ownMessage(call[part].Rule.Denial),
+		wait:    taken.RetryAfter,
 	}.send(ctx)
 }

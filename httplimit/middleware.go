@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/internal/charging"
 	"github.com/sluice-go/sluice/policy"
 )
 
@@ -90,56 +91,38 @@ func (m *Middleware) Reserve(w http.ResponseWriter, r *http.Request) (*Reservati
 	if m.o.Rules == nil {
 		return nil, true
 	}
-	var few [4]*policy.Rule
-	rules, denied := holding(few[:0], m.o.Rules.Match(r), r)
+	var few [8]charging.Part // stays on the stack
+	call, denied := charging.Call(few[:0]).Add(m.o.Rules.Match(r), r)
 	if denied != nil && !m.shadow {
 		m.forbid(w, r, denied)
 		return nil, false
 	}
-	if len(rules) == 0 || policy.Preflight(r) {
+	if len(call) == 0 || policy.Preflight(r) {
 		return nil, true
 	}
-	store, asks, v, err := m.take(r, rules)
+	store, err := call.Store(m.o.Stores)
+	if err != nil {
+		return nil, m.failed(w, r, fmt.Errorf("httplimit: %w", err))
+	}
+	taken, err := call.Take(r.Context(), store)
 	if err != nil {
 		return nil, m.failed(w, r, err)
 	}
 	if !m.shadow {
-		setFields(w.Header(), m.o.Style, asks, v)
+		setFields(w.Header(), m.o.Style, taken.Asks, taken.Verdict)
 	}
-	if !v.Allowed {
+	if !taken.Allowed {
 		if !m.shadow {
-			m.deny(w, r, v, rules, asks)
+			m.deny(w, r, call, &taken)
 		}
 		return nil, m.shadow
 	}
-	res := takeShadows(r, store, rules, reserve(store, rules, asks, v))
-	if !m.shadow && v.Hold(r.Context()) != nil {
+	charges := call.Pass(r.Context(), store, &taken)
+	if !m.shadow && taken.Hold(r.Context()) != nil {
 		unavailable(w)
 		return nil, false
 	}
-	return res, true
-}
-
-// take asks the store about all limits of the rules that are no shadows.
-func (m *Middleware) take(r *http.Request, rules []*policy.Rule) (store sluice.Store, asks []sluice.Ask, v sluice.Verdict, err error) {
-	outage := policy.Strictest(rules)
-	store = m.o.Stores[outage]
-	if store == nil {
-		return nil, nil, v, fmt.Errorf("httplimit: rule %s: no store for on_outage %s", rules[0].Name, outage)
-	}
-	n := 0
-	for _, rule := range rules {
-		n += rule.Enforced()
-	}
-	if n == 0 {
-		return store, nil, sluice.Sum(nil), nil
-	}
-	asks = make([]sluice.Ask, 0, n)
-	for _, rule := range rules {
-		asks = rule.AppendAsks(asks, r, rule.Cost(r))
-	}
-	v, err = sluice.TakeAll(r.Context(), store, asks)
-	return store, asks, v, err
+	return reservation(charges), true
 }
 
 // failed answers for a store that could not decide, and tells whether the request may go on all the same.
@@ -153,34 +136,13 @@ func (m *Middleware) failed(w http.ResponseWriter, r *http.Request, err error) b
 	return m.shadow
 }
 
-// holding returns those of matched that count the request, in list where some do not, and the first that denies it.
-func holding(list, matched []*policy.Rule, r *http.Request) (rules []*policy.Rule, denied *policy.Rule) {
-	all := true
-	for i, rule := range matched {
-		standing := rule.Standing(r)
-		switch {
-		case standing == policy.Counted && !all:
-			list = append(list, rule)
-		case standing != policy.Counted && all:
-			list, all = append(list, matched[:i]...), false
-		}
-		if standing == policy.Denied && denied == nil {
-			denied = rule
-		}
-	}
-	if all {
-		return matched, nil
-	}
-	return list, denied
-}
-
 // deny answers a request that a limit refused.
-func (m *Middleware) deny(w http.ResponseWriter, r *http.Request, v sluice.Verdict, rules []*policy.Rule, asks []sluice.Ask) {
-	refused := min(max(v.Refused, 0), len(asks)-1) // a foreign store may name none
-	as := refusing(rules, refused).Denial
-	setRefusal(w.Header(), v.Decision)
-	if !m.told(w, r, v.Decision, as) {
-		writeDenial(w, as, asks[refused].Key.Rule)
+func (m *Middleware) deny(w http.ResponseWriter, r *http.Request, call charging.Call, taken *charging.Taken) {
+	part, limit := call.Limit(taken.Binding())
+	as := call[part].Rule.Denial
+	setRefusal(w.Header(), taken.Decision)
+	if !m.told(w, r, taken.Decision, as) {
+		writeDenial(w, as, limit.KeyRule)
 	}
 }
 
@@ -201,15 +163,4 @@ func (m *Middleware) told(w http.ResponseWriter, r *http.Request, d sluice.Decis
 	own := &watched{ResponseWriter: w, status: statusOf(as)}
 	m.o.OnDeny(own, r, d)
 	return own.wrote
-}
-
-// refusing returns the rule that ask number refused belongs to: asks are those of the rules in their order.
-func refusing(rules []*policy.Rule, refused int) *policy.Rule {
-	for _, rule := range rules {
-		if refused < rule.Enforced() {
-			return rule
-		}
-		refused -= rule.Enforced()
-	}
-	return rules[0]
 }

@@ -19,6 +19,7 @@ type events struct {
 	t     *testing.T
 	fleet *fleet
 	fault time.Duration
+	order *rand.Rand      // of the events, and what edits change
 	redis *goredis.Client // around what breaks
 
 	mu      sync.Mutex
@@ -37,7 +38,7 @@ type event struct {
 
 func all() []event {
 	return []event{
-		{"edit", func(e *events) { e.fleet.edit(e.t, 10+rand.IntN(30)) }, nil},
+		{"edit", func(e *events) { e.fleet.edit(e.t, 10+e.order.IntN(30)) }, nil},
 		{"broken edit", (*events).breakFile, (*events).mendFile},
 		{"SIGHUP", (*events).hangUp, nil},
 		{"override", func(e *events) { e.operate("POST", "/override?rule=api&subject=hot&rate=50/10s&for=1m") }, func(e *events) {
@@ -57,11 +58,13 @@ func all() []event {
 }
 
 func startEvents(t *testing.T, f *fleet, of form) *events {
-	e := &events{t: t, fleet: f, fault: of.fault, redis: f.redis.Client(), counted: map[string]int{}, latest: "none", done: make(chan struct{})}
+	e := &events{
+		t: t, fleet: f, fault: of.fault, order: rand.New(rand.NewPCG(1, 2)), redis: f.redis.Client(),
+		counted: map[string]int{}, latest: "none", done: make(chan struct{}),
+	}
 	e.running.Go(func() {
-		order := rand.New(rand.NewPCG(1, 2))
 		for {
-			for _, i := range order.Perm(len(all())) {
+			for _, i := range e.order.Perm(len(all())) {
 				if !e.pause(of.every - of.fault) {
 					return
 				}

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -253,9 +254,9 @@ func (f *fleet) rest(t *testing.T, before []sample) (now []sample) {
 			if s, err = p.look(); err != nil {
 				t.Fatal(err)
 			}
-			// Connections to Redis are kept: as many as a pool has, ten for each core.
+			// Connections to Redis are kept: a pool of ten for each core, and one of ten for pipelines.
 			const more = 20
-			files := int64(more + 10*len(f.processes)*8)
+			files := int64(more + 10*runtime.GOMAXPROCS(0) + 10)
 			if before == nil || s.Goroutines <= before[i].Goroutines+more && s.Files <= before[i].Files+files {
 				break
 			}
