@@ -15,11 +15,12 @@ import (
 
 // call is one call of Envoy: all limits of all its descriptors.
 type call struct {
-	shadow  bool // nothing is refused or told
-	charged charging.Call
-	of      []int          // by part of charged: its descriptor
-	refunds []*asked       // what is given back
-	denied  []*policy.Rule // by descriptor: the rule whose deny lists it; nil: none
+	shadow   bool // nothing is refused or told
+	charged  charging.Call
+	of       []int // by part of charged: its descriptor
+	returned charging.Call
+	to       []int          // by part of returned: its descriptor
+	denied   []*policy.Rule // by descriptor: the rule whose deny lists it; nil: none
 
 	asked   []*asked // what was decided; of shadows, what was given back alone
 	refused *asked   // the one that refused; nil: none did
@@ -32,6 +33,7 @@ type asked struct {
 	limit      *policy.Limit
 	ask        sluice.Ask
 	refund     bool
+	cost       int64 // of a refund: the units that are given back
 
 	decision sluice.Decision
 }
@@ -57,21 +59,14 @@ func (c *call) add(rules *policy.Rules, d *common.RateLimitDescriptor, hits uint
 		case policy.Exempt:
 			continue
 		}
-		n := cost(rule, req, d, hits)
+		part := charging.Part{Rule: rule, Request: req, Cost: cost(rule, req, d, hits)}
 		if d.GetIsNegativeHits() {
-			c.refund(rule, req, number, n)
+			c.returned = append(c.returned, part)
+			c.to = append(c.to, number)
 			continue
 		}
-		c.charged = append(c.charged, charging.Part{Rule: rule, Request: req, Cost: n})
+		c.charged = append(c.charged, part)
 		c.of = append(c.of, number)
-	}
-}
-
-// refund notes the limits of a rule that are given n units back.
-func (c *call) refund(rule *policy.Rule, req *http.Request, descriptor int, n int64) {
-	for i := range rule.Limits {
-		l := &rule.Limits[i]
-		c.refunds = append(c.refunds, &asked{descriptor: descriptor, rule: rule, limit: l, ask: l.Ask(req, n), refund: true})
 	}
 }
 
@@ -87,19 +82,22 @@ func cost(rule *policy.Rule, req *http.Request, d *common.RateLimitDescriptor, h
 
 // decide charges all limits, or none where one refuses. Shadows are asked of calls that pass.
 func (c *call) decide(ctx context.Context, stores map[policy.OnOutage]sluice.Store) error {
+	all := slices.Concat(c.charged, c.returned)
+	if len(all) == 0 {
+		return nil
+	}
+	store, err := all.Store(stores)
+	if err != nil {
+		return err
+	}
 	if len(c.charged) > 0 {
-		store, err := c.charged.Store(stores)
-		if err != nil {
-			return err
-		}
 		if err := c.charge(ctx, store); err != nil {
 			return err
 		}
 	}
-	for _, a := range c.refunds {
-		a.giveIn(ctx, stores[a.rule.OnOutage])
+	if len(c.returned) > 0 {
+		c.giveBack(ctx, store)
 	}
-	c.asked = append(c.asked, c.refunds...)
 	return nil
 }
 
@@ -133,22 +131,36 @@ func (c *call) charge(ctx context.Context, store sluice.Store) (err error) {
 	return nil
 }
 
-// giveIn gives back n units of what was charged of late: at the time that the store's clock shows now. What can't be
-// given back in time stays charged.
-func (a *asked) giveIn(ctx context.Context, store sluice.Store) {
-	ask := a.ask
-	ask.Mode, ask.N = sluice.Peek, 0
-	d, err := store.Take(ctx, ask)
+// giveBack gives back what was charged of late: at the time that the store's clock shows now, since nobody says when it was
+// charged. What can't be given back in time stays charged; so does what was charged in an outage, which a guard takes for
+// Redis's own. Shadows get theirs, too.
+func (c *call) giveBack(ctx context.Context, store sluice.Store) {
+	var asks []sluice.Ask
+	first := len(c.asked)
+	for i, part := range c.returned {
+		for j := range part.Rule.Limits {
+			limit := &part.Rule.Limits[j]
+			ask := limit.Ask(part.Request, 0)
+			ask.Mode = sluice.Peek
+			asks = append(asks, ask)
+			c.asked = append(c.asked, &asked{descriptor: c.to[i], rule: part.Rule, limit: limit, ask: ask, cost: part.Cost, refund: true})
+		}
+	}
+	returned := c.asked[first:]
+	now, err := sluice.TakeAll(ctx, store, asks)
 	if err != nil {
 		return
 	}
-	a.decision = d
-	if a.ask.N == 0 {
+	for i, a := range returned {
+		a.decision = now.Each[i]
+		asks[i].Mode, asks[i].N, asks[i].At = sluice.Settle, -a.cost, a.decision.At
+	}
+	after, err := sluice.TakeAll(ctx, store, asks)
+	if err != nil {
 		return
 	}
-	ask.Mode, ask.N, ask.At = sluice.Settle, -a.ask.N, d.At
-	if d, err = store.Take(ctx, ask); err == nil {
-		a.decision = d
+	for i, a := range returned {
+		a.decision = after.Each[i]
 	}
 }
 

@@ -23,7 +23,8 @@ const (
 	maxStreams     = 1000
 )
 
-// Envoy gives up after 20 ms unless told. What a store has not answered within decideTime its fallback decides. Longer than the 10 ms after which a breaker counts a failure.
+// Envoy gives up after 20 ms unless told. What a store has not answered within decideTime its fallback decides. Longer
+// than the 10 ms after which a breaker counts a failure.
 const decideTime = 12 * time.Millisecond
 
 // RateLimit returns Envoy's rate limit service v3 over the rules of a Service.
@@ -36,10 +37,11 @@ const decideTime = 12 * time.Millisecond
 // a descriptor's own limit.
 //
 // All limits of all descriptors are charged with one [sluice.TakeAll], or none is; where their rules differ in on_outage,
-// the store of the strictest decides. Where one refuses, those after it are looked at, for their status. A descriptor costs its hits_addend, or else the
-// request's, or else what the rule says. With is_negative_hits that much is given back, now: a window that has ended gets
-// nothing. duration_until_reset is there for each descriptor: until the request would pass, where it is refused for a
-// time, else until its limit is as good as new.
+// the store of the strictest decides. Where one refuses, those after it are looked at, for their status. A descriptor
+// costs its hits_addend, or else the request's, or else what the rule says. With is_negative_hits that much is given back,
+// now: a window that has ended gets nothing, and neither does what was charged while Redis was away.
+// duration_until_reset is there for each descriptor: until the request would pass, where it is refused for a time, else
+// until its limit is as good as new.
 //
 // A call is answered within 15 ms, also while Redis hangs: with what the rule's on_outage says. The Delay of a leaky
 // bucket is not held, since Envoy would not wait for it.

@@ -362,6 +362,51 @@ func TestRateLimitIsOneRoundTrip(t *testing.T) {
 	}
 }
 
+// What is given back is so in two round trips, however many limits it has, of shadows too, and what was never spent is not.
+func TestRateLimitRefundIsTwoRoundTrips(t *testing.T) {
+	server := redistest.Start(t)
+	s, eyes := open(t, fmt.Sprintf(enveloped, fmt.Sprintf("store: {redis: 'redis://%s', timeout: 5s}", server.Addr)))
+	e := startEnvoy(t, s)
+	two := func(ip string) *common.RateLimitDescriptor { return descriptor("path", "/two", "remote_address", ip) }
+	login := func() *common.RateLimitDescriptor { return descriptor("rule", "login", "remote_address", "192.0.2.1") }
+	e.ask(t, 0, two("192.0.2.1"), two("192.0.2.2"), login())
+	e.ask(t, 0, refund(two("192.0.2.9")), refund(hits(0, login()))) // until Redis knows the scripts
+	if got := text(e.ask(t, 0, hits(0, two("192.0.2.1")), hits(0, login()))); got != "OK | OK two/b 1 | OK login 2" {
+		t.Errorf("%s after nothing was given back", got)
+	}
+	calls := redistest.CallsOf(t, server.Client(), func() {
+		got := text(e.ask(t, 0, refund(two("192.0.2.1")), refund(hits(7, two("192.0.2.2"))), refund(login())))
+		if got != "OK | OK two/b 2 | OK two/b 2 | OK login 3" {
+			t.Errorf("%s", got)
+		}
+	})
+	if n := calls["evalsha"] + calls["eval"]; n != 2 {
+		t.Errorf("%v, want two script calls", calls)
+	}
+	if e.ask(t, 0, two("192.0.2.1")); len(eyes.Top.List()) > 0 { // its shadow lets one pass
+		t.Errorf("denied %v, want the shadow to have its one back", eyes.Top.List())
+	}
+}
+
+// While Redis is away nothing is given back, since it may be what Redis charged, and nothing fails.
+func TestRateLimitRefundInAnOutage(t *testing.T) {
+	server := redistest.Start(t)
+	server.Kill()
+	s, _ := open(t, fmt.Sprintf(enveloped, fmt.Sprintf("store: {redis: 'redis://%s'}\nfailover: {instances: 1}", server.Addr)))
+	e := startEnvoy(t, s)
+	d := func() *common.RateLimitDescriptor {
+		return hits(2, descriptor("path", "/two", "remote_address", "192.0.2.1"))
+	}
+	for i, step := range []struct {
+		d    *common.RateLimitDescriptor
+		want string
+	}{{d(), "OK | OK two/b 0"}, {d(), "OVER_LIMIT | OVER_LIMIT two/b 0"}, {refund(d()), "OK | OK two/b 0"}, {d(), "OVER_LIMIT | OVER_LIMIT two/b 0"}} {
+		if got := text(e.ask(t, 0, step.d)); got != step.want {
+			t.Errorf("call %d: %s, want %s", i, got, step.want)
+		}
+	}
+}
+
 // Each call is decided by the rules as they are: edits, overrides, and stores of the mode.
 func TestRateLimitFollowsTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
