@@ -73,7 +73,7 @@ func TestSettle(t *testing.T) {
 			"unary": call, "stream": output, "stream's context": output,
 		} {
 			t.Run(name+"/"+by, func(t *testing.T) {
-				svc := &service{
+				svc := &handlers{
 					unary: func(ctx context.Context) error { return tt.handler(byContext(ctx)) },
 					stream: func(ss grpc.ServerStream) error {
 						if by == "stream" {
@@ -106,7 +106,7 @@ func TestSettle(t *testing.T) {
 
 // What was charged to nobody, in an outage, is not settled; and each rule is settled by its own charge, wherever it stands.
 func TestSettleWhatWasCharged(t *testing.T) {
-	says := &service{unary: func(ctx context.Context) error {
+	says := &handlers{unary: func(ctx context.Context) error {
 		return grpc.SetTrailer(ctx, metadata.Pairs("x-actual-cost", "7"))
 	}}
 	rules := newRules(t,
@@ -141,7 +141,7 @@ func TestSettleEachLimit(t *testing.T) {
 			Limits: []policy.LimitConfig{limit(t, "fixed_window", "100/h", "ip"), limit(t, "token_bucket", "100/h", "global"), shadow},
 		})
 	store := &ledger{Store: newStore(newClock())}
-	client := guarded(t, rules, store, &service{unary: func(ctx context.Context) error {
+	client := guarded(t, rules, store, &handlers{unary: func(ctx context.Context) error {
 		return errors.Join(grpc.SetHeader(ctx, metadata.Pairs("own", "1")), grpc.SetTrailer(ctx, metadata.Pairs("x-actual-cost", "7")))
 	}})
 	var header, trailer metadata.MD
@@ -160,7 +160,7 @@ func TestSettleEachLimit(t *testing.T) {
 func TestSettleAfterTheClient(t *testing.T) {
 	store := &ledger{Store: newStore(newClock())}
 	left, done := make(chan struct{}), make(chan struct{})
-	client := guarded(t, settling(t), store, &service{unary: func(ctx context.Context) error {
+	client := guarded(t, settling(t), store, &handlers{unary: func(ctx context.Context) error {
 		defer close(done)
 		close(left)
 		<-ctx.Done()
@@ -190,7 +190,7 @@ func TestSettleFails(t *testing.T) {
 		}
 		return store.Take(ctx, a)
 	})
-	client := guarded(t, settling(t), failing, &service{unary: func(ctx context.Context) error {
+	client := guarded(t, settling(t), failing, &handlers{unary: func(ctx context.Context) error {
 		return grpc.SetTrailer(ctx, metadata.Pairs("x-actual-cost", "9"))
 	}})
 	wantCode(t, call(from(t, "192.0.2.1:1"), client), codes.OK)

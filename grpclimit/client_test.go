@@ -321,7 +321,7 @@ func TestClientObeysServer(t *testing.T) {
 	clock := newClock()
 	l := sluice.New(newStore(clock), bucket(5, time.Minute, 2), "in")
 	out := grpclimit.NewClient(outgoing(1_000_000, time.Second, 1_000_000), "api")
-	client := serve(t, &service{}, grpclimit.Unary(l, policy.Global()), grpclimit.Stream(l, policy.Global()),
+	client := serve(t, &handlers{}, grpclimit.Unary(l, policy.Global()), grpclimit.Stream(l, policy.Global()),
 		grpc.WithChainUnaryInterceptor(out.UnaryClientInterceptor()), grpc.WithChainStreamInterceptor(out.StreamClientInterceptor()))
 	wantCode(t, call(with(t), client), codes.OK)
 	wantCode(t, output(with(t), client), codes.OK)
@@ -361,7 +361,7 @@ func TestRetriesOfGRPCObey(t *testing.T) {
 				}
 				return sluice.Decision{Allowed: true}, nil
 			}), st, "l")
-			client := serve(t, &service{}, grpclimit.Unary(l, nil), grpclimit.Stream(l, nil), grpc.WithDefaultServiceConfig(retries))
+			client := serve(t, &handlers{}, grpclimit.Unary(l, nil), grpclimit.Stream(l, nil), grpc.WithDefaultServiceConfig(retries))
 			wantCode(t, call(metadata.NewOutgoingContext(with(t), nil), client), tt.code)
 			if asked != tt.asked {
 				t.Errorf("asked %d times, want %d", asked, tt.asked)

@@ -2,7 +2,7 @@
 //
 // [Unary] and [Stream] are one limiter in front of a server. [New] applies a whole set of rules: it matches the call,
 // takes all limits of all rules that hold with one [sluice.TakeAll], and lets the call pass or refuses it. [NewClient]
-// makes outgoing calls wait for their turn.
+// makes outgoing calls wait for their turn. With Current of a service.Service, New follows a rule file as it changes.
 //
 // # Rules
 //

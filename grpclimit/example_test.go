@@ -21,7 +21,7 @@ import (
 	"github.com/sluice-go/sluice/failover"
 	"github.com/sluice-go/sluice/grpclimit"
 	"github.com/sluice-go/sluice/policy"
-	"github.com/sluice-go/sluice/policy/rulefile"
+	"github.com/sluice-go/sluice/service"
 	"github.com/sluice-go/sluice/store/local"
 	"github.com/sluice-go/sluice/store/redis"
 )
@@ -107,14 +107,34 @@ func ExampleNew() {
 	// bob OK
 }
 
-// A rule file on Redis, which each rule gets through an outage as its on_outage says.
+// A rule file, which the interceptors follow: its edits, overrides in Redis, and the mode. Its store is Redis where it says
+// so, behind a breaker, and each rule gets through an outage as its on_outage says.
 func ExampleNew_file() {
-	config, err := rulefile.Load("rules.yaml")
+	rules, err := service.Open(context.Background(), "../examples/rules.yaml", service.Options{Watch: true})
 	if err != nil {
-		fmt.Println("the file is for you to name")
+		fmt.Println(err) // every fault, with line and column
 		return
 	}
-	rules, err := policy.New(config)
+	defer rules.Close()
+	limits := grpclimit.New(grpclimit.Options{
+		Current: rules.Current,
+		OnError: func(_ context.Context, method string, err error) {
+			slog.Error("limits", "method", method, "error", err)
+		},
+	})
+	_ = limits // its interceptors go to grpc.NewServer
+	// Output:
+}
+
+// Rules and stores of one's own making: Redis behind a breaker, and a store for each on_outage.
+func ExampleNew_stores() {
+	rules, err := policy.New(policy.Config{Rules: []policy.RuleConfig{{
+		Name:  "checkout",
+		Match: "POST /shop.v1.Cart/Checkout",
+		Limits: []policy.LimitConfig{
+			{Algorithm: "token_bucket", Limit: sluice.Limit{Count: 5, Period: time.Minute, Burst: 10}, Subject: "ip"},
+		},
+	}}})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -134,12 +154,9 @@ func ExampleNew_file() {
 			policy.Allow: breaker.Guard(shared, failover.AllowAll{}),
 			policy.Deny:  breaker.Guard(shared, failover.DenyAll{}),
 		},
-		OnError: func(_ context.Context, method string, err error) {
-			slog.Error("limits", "method", method, "error", err)
-		},
 	})
-	_ = limits // its interceptors go to grpc.NewServer
-	// Output: the file is for you to name
+	_ = limits
+	// Output:
 }
 
 // A handler says in its trailer what a call cost after all: the estimate of ten is corrected once it has returned.

@@ -45,8 +45,8 @@ func (c *clock) Step(d time.Duration) { c.now.Add(int64(d)) }
 
 func newStore(c *clock) *local.Store { return local.New(local.Options{Clock: c.Now}) }
 
-// service is a server's handlers: one call of each kind.
-type service struct {
+// handlers are a server's handlers: one call of each kind.
+type handlers struct {
 	testpb.UnimplementedTestServiceServer
 	calls  atomic.Int64
 	unary  func(ctx context.Context) error         // nil: answers at once
@@ -54,14 +54,14 @@ type service struct {
 	began  func(ctx context.Context, at time.Time) // nil: nobody asks
 }
 
-func (s *service) begin(ctx context.Context) {
+func (s *handlers) begin(ctx context.Context) {
 	s.calls.Add(1)
 	if s.began != nil {
 		s.began(ctx, time.Now())
 	}
 }
 
-func (s *service) UnaryCall(ctx context.Context, _ *testpb.SimpleRequest) (*testpb.SimpleResponse, error) {
+func (s *handlers) UnaryCall(ctx context.Context, _ *testpb.SimpleRequest) (*testpb.SimpleResponse, error) {
 	s.begin(ctx)
 	if s.unary != nil {
 		if err := s.unary(ctx); err != nil {
@@ -71,7 +71,7 @@ func (s *service) UnaryCall(ctx context.Context, _ *testpb.SimpleRequest) (*test
 	return &testpb.SimpleResponse{}, nil
 }
 
-func (s *service) StreamingOutputCall(_ *testpb.StreamingOutputCallRequest, out testpb.TestService_StreamingOutputCallServer) error {
+func (s *handlers) StreamingOutputCall(_ *testpb.StreamingOutputCallRequest, out testpb.TestService_StreamingOutputCallServer) error {
 	s.begin(out.Context())
 	if s.stream != nil {
 		return s.stream(out)
@@ -84,7 +84,7 @@ func (s *service) StreamingOutputCall(_ *testpb.StreamingOutputCallRequest, out 
 	return nil
 }
 
-func (s *service) StreamingInputCall(in testpb.TestService_StreamingInputCallServer) error {
+func (s *handlers) StreamingInputCall(in testpb.TestService_StreamingInputCallServer) error {
 	s.begin(in.Context())
 	for {
 		_, err := in.Recv()
@@ -97,7 +97,7 @@ func (s *service) StreamingInputCall(in testpb.TestService_StreamingInputCallSer
 	}
 }
 
-func (s *service) FullDuplexCall(both testpb.TestService_FullDuplexCallServer) error {
+func (s *handlers) FullDuplexCall(both testpb.TestService_FullDuplexCallServer) error {
 	s.begin(both.Context())
 	for {
 		_, err := both.Recv()
@@ -129,7 +129,7 @@ type placedStream struct{ grpc.ServerStream }
 func (s placedStream) Context() context.Context { return placed(s.ServerStream.Context()) }
 
 // serve starts a real server with the interceptors, and returns a client of it.
-func serve(t testing.TB, svc *service, unary grpc.UnaryServerInterceptor, stream grpc.StreamServerInterceptor, dial ...grpc.DialOption) testpb.TestServiceClient {
+func serve(t testing.TB, svc *handlers, unary grpc.UnaryServerInterceptor, stream grpc.StreamServerInterceptor, dial ...grpc.DialOption) testpb.TestServiceClient {
 	t.Helper()
 	server := grpc.NewServer(
 		grpc.ChainUnaryInterceptor(
@@ -172,7 +172,7 @@ func recovered(err *error) {
 }
 
 // guarded starts a server under rules.
-func guarded(t testing.TB, rules *policy.Rules, s sluice.Store, svc *service) testpb.TestServiceClient {
+func guarded(t testing.TB, rules *policy.Rules, s sluice.Store, svc *handlers) testpb.TestServiceClient {
 	t.Helper()
 	i := grpclimit.New(grpclimit.Options{Rules: rules, Stores: everywhere(s)})
 	return serve(t, svc, i.UnaryServerInterceptor(), i.StreamServerInterceptor())

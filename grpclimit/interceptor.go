@@ -21,6 +21,11 @@ type Options struct {
 	// says to do while it is away. A rule whose on_outage has no store here is answered as one whose store failed.
 	Stores map[policy.OnOutage]sluice.Store
 
+	// Current, if set, is asked for each call in place of Rules and Stores: Current of package service, for interceptors
+	// that follow edits of a rule file, overrides in Redis and the mode. It is called from many goroutines, and what it
+	// returns must not change.
+	Current func() (*policy.Rules, map[policy.OnOutage]sluice.Store)
+
 	// OnError is told of each error of a store, whose call was answered with UNAVAILABLE, or passed in shadow mode, but
 	// not of calls that were cancelled. method is /package.Service/Method. It is called from many goroutines. Nil: nobody
 	// is told.
@@ -28,14 +33,15 @@ type Options struct {
 }
 
 // Interceptor applies a set of rules to the calls of a server. It is immutable and safe for concurrent use.
-type Interceptor struct {
-	o      Options
-	shadow bool // nothing is refused, held, or told to the client
-}
+type Interceptor struct{ o Options }
 
 // New returns an interceptor for o.
 func New(o Options) *Interceptor {
-	return &Interceptor{o: o, shadow: o.Rules != nil && o.Rules.Mode() == policy.ModeShadow}
+	if o.Current == nil {
+		rules, stores := o.Rules, o.Stores
+		o.Current = func() (*policy.Rules, map[policy.OnOutage]sluice.Store) { return rules, stores }
+	}
+	return &Interceptor{o}
 }
 
 // UnaryServerInterceptor returns the interceptor of unary calls, for grpc.ChainUnaryInterceptor. It decides a call,
@@ -87,39 +93,41 @@ func (i *Interceptor) StreamServerInterceptor() grpc.StreamServerInterceptor {
 // enter decides a call. The error is the status to answer with; nil: the call may go on, has been held, and its charges
 // are to be settled, if there are any.
 func (i *Interceptor) enter(ctx context.Context, method string) (none charging.Charges, _ error) {
-	if i.o.Rules == nil {
+	rules, stores := i.o.Current()
+	if rules == nil {
 		return none, nil
 	}
+	shadow := rules.Mode() == policy.ModeShadow // nothing is refused, held, or told to the client
 	r := request(ctx, method)
-	matched := i.o.Rules.Match(r)
+	matched := rules.Match(r)
 	if len(matched) == 0 {
 		return none, nil
 	}
 	r.Header = header(ctx)
 	var few [8]charging.Part // stays on the stack
 	call, denied := charging.Call(few[:0]).Add(matched, r)
-	if denied != nil && !i.shadow {
+	if denied != nil && !shadow {
 		return none, forbidden(denied)
 	}
 	if len(call) == 0 {
 		return none, nil
 	}
-	store, err := call.Store(i.o.Stores)
+	store, err := call.Store(stores)
 	if err != nil {
-		return none, i.failed(ctx, method, fmt.Errorf("grpclimit: %w", err))
+		return none, i.failed(ctx, method, shadow, fmt.Errorf("grpclimit: %w", err))
 	}
 	taken, err := call.Take(ctx, store)
 	if err != nil {
-		return none, i.failed(ctx, method, err)
+		return none, i.failed(ctx, method, shadow, err)
 	}
 	if !taken.Allowed {
-		if i.shadow {
+		if shadow {
 			return none, nil
 		}
 		return none, i.refuse(ctx, call, &taken)
 	}
 	charges := call.Pass(ctx, store, &taken)
-	if !i.shadow {
+	if !shadow {
 		if err := taken.Hold(ctx); err != nil {
 			return none, left(err)
 		}
@@ -128,11 +136,11 @@ func (i *Interceptor) enter(ctx context.Context, method string) (none charging.C
 }
 
 // failed answers for a store that could not decide; nil: the call may go on all the same.
-func (i *Interceptor) failed(ctx context.Context, method string, err error) error {
+func (i *Interceptor) failed(ctx context.Context, method string, shadow bool, err error) error {
 	if i.o.OnError != nil && !errors.Is(err, context.Canceled) {
 		i.o.OnError(ctx, method, err)
 	}
-	if i.shadow {
+	if shadow {
 		return nil
 	}
 	return undecided(ctx)

@@ -57,7 +57,7 @@ func TestRulesMatchCalls(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := policy.Config{Rules: []policy.RuleConfig{tt.rule}, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
-			client := guarded(t, compiled(t, c), newStore(newClock()), &service{})
+			client := guarded(t, compiled(t, c), newStore(newClock()), &handlers{})
 			wantCode(t, call(tt.first, client), codes.OK)
 			for _, ctx := range tt.passes {
 				wantCode(t, call(ctx, client), codes.OK)
@@ -81,7 +81,7 @@ func TestKeysAreThoseOfHTTP(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rules := newRules(t, policy.RuleConfig{Name: "r", Match: "POST " + unaryMethod, Limits: []policy.LimitConfig{limit(t, "fixed_window", "2/h", tt.subject)}})
 			store := newStore(newClock())
-			client := guarded(t, rules, store, &service{})
+			client := guarded(t, rules, store, &handlers{})
 			web := httplimit.New(httplimit.Options{Rules: rules, Stores: everywhere(store)}).Wrap(http.NotFoundHandler())
 			wantCode(t, call(from(t, "192.0.2.1:1", tt.key, tt.grpc), client), codes.OK)
 			for _, want := range []int{404, 429} {
@@ -111,7 +111,7 @@ func TestRefusalOfRules(t *testing.T) {
 			limit(t, "token_bucket", "5/min", "ip", 1),
 		}},
 	)
-	client := guarded(t, rules, newStore(newClock()), &service{})
+	client := guarded(t, rules, newStore(newClock()), &handlers{})
 	wantCode(t, call(from(t, "192.0.2.1:1"), client), codes.OK)
 
 	err := output(from(t, "192.0.2.1:1"), client) // refused by the bucket: the window keeps one
@@ -143,7 +143,7 @@ func TestNever(t *testing.T) {
 		Name: "r", Match: "/", Cost: policy.CostConfig{Default: 3},
 		Limits: []policy.LimitConfig{limit(t, "token_bucket", "5/min", "ip", 2)},
 	})
-	client := guarded(t, rules, newStore(newClock()), &service{})
+	client := guarded(t, rules, newStore(newClock()), &handlers{})
 	var trailer metadata.MD
 	err := call(from(t, "192.0.2.1:1"), client, grpc.Trailer(&trailer))
 	wantCode(t, err, codes.ResourceExhausted)
@@ -165,7 +165,7 @@ func TestCost(t *testing.T) {
 			Limits: []policy.LimitConfig{limit(t, "fixed_window", "10/h", "global")},
 		}},
 	})
-	client := guarded(t, rules, newStore(newClock()), &service{})
+	client := guarded(t, rules, newStore(newClock()), &handlers{})
 	wantCode(t, call(from(t, "10.0.0.1:1", "x-cost", "8"), client), codes.OK)
 	wantCode(t, call(from(t, "10.0.0.1:1", "x-cost", "8"), client), codes.ResourceExhausted)
 	wantCode(t, call(from(t, "192.0.2.1:1", "x-cost", "8"), client), codes.OK) // costs 1
@@ -192,7 +192,7 @@ func TestStandingAndTexts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rule.Denial = tt.denial
-			svc, store := &service{}, newStore(newClock())
+			svc, store := &handlers{}, newStore(newClock())
 			client := guarded(t, newRules(t, rule), store, svc)
 			for _, ctx := range []context.Context{from(t, "198.51.100.9:1"), from(t, "192.0.2.1:1", "x-key", "bad"), from(t, "192.0.2.7:1", "x-key", "bad")} {
 				for _, err := range []error{call(ctx, client), output(ctx, client)} {
@@ -222,7 +222,7 @@ func TestStandingAndTexts(t *testing.T) {
 func TestOverride(t *testing.T) {
 	l := limit(t, "fixed_window", "1/h", "header:X-API-Key")
 	l.Overrides = []policy.OverrideConfig{{Subject: "acme", Limit: sluice.Limit{Count: 3, Period: time.Hour}}}
-	client := guarded(t, newRules(t, policy.RuleConfig{Name: "r", Match: "/", Limits: []policy.LimitConfig{l}}), newStore(newClock()), &service{})
+	client := guarded(t, newRules(t, policy.RuleConfig{Name: "r", Match: "/", Limits: []policy.LimitConfig{l}}), newStore(newClock()), &handlers{})
 	for range 3 {
 		wantCode(t, call(with(t, "x-api-key", "acme"), client), codes.OK)
 	}
@@ -270,7 +270,7 @@ func TestShadows(t *testing.T) {
 	shadow.Shadow, shadow.Name = true, "next"
 	rules := newRules(t, policy.RuleConfig{Name: "r", Match: "/", Limits: []policy.LimitConfig{limit(t, "fixed_window", "2/h", "ip"), shadow}})
 	store := &ledger{Store: newStore(newClock())}
-	client := guarded(t, rules, store, &service{})
+	client := guarded(t, rules, store, &handlers{})
 	for range 2 {
 		wantCode(t, call(from(t, "192.0.2.1:1"), client), codes.OK) // the second would be held for an hour
 	}
@@ -286,7 +286,7 @@ func TestShadowMode(t *testing.T) {
 		{Name: "r", Match: "/", Deny: []string{"192.0.2.7"}, Limits: []policy.LimitConfig{limit(t, "leaky_bucket", "1/h", "ip", 2)}},
 	}})
 	store := &ledger{Store: newStore(newClock())}
-	client := guarded(t, rules, store, &service{})
+	client := guarded(t, rules, store, &handlers{})
 	for range 4 { // allowed; held; refused; refused
 		wantCode(t, call(from(t, "192.0.2.1:1"), client), codes.OK)
 	}
@@ -297,7 +297,7 @@ func TestShadowMode(t *testing.T) {
 	failing := sluice.StoreFunc(func(context.Context, sluice.Ask) (sluice.Decision, error) {
 		return sluice.Decision{}, sluice.ErrUnavailable
 	})
-	wantCode(t, call(from(t, "192.0.2.1:1"), guarded(t, rules, failing, &service{})), codes.OK)
+	wantCode(t, call(from(t, "192.0.2.1:1"), guarded(t, rules, failing, &handlers{})), codes.OK)
 }
 
 // In off mode, and without rules, nothing is asked.
@@ -309,7 +309,7 @@ func TestNothingToDecide(t *testing.T) {
 		{Name: "r", Match: "/", Deny: []string{"0.0.0.0/0"}, Limits: []policy.LimitConfig{limit(t, "fixed_window", "1/h", "ip")}},
 	}})
 	for _, rules := range []*policy.Rules{nil, off} {
-		client := guarded(t, rules, failing, &service{})
+		client := guarded(t, rules, failing, &handlers{})
 		wantCode(t, call(from(t, "192.0.2.1:1"), client), codes.OK)
 		wantCode(t, output(from(t, "192.0.2.1:1"), client), codes.OK)
 	}
@@ -338,7 +338,7 @@ func TestStoreErrors(t *testing.T) {
 			heard[method] = err
 		},
 	})
-	svc := &service{}
+	svc := &handlers{}
 	client := serve(t, svc, i.UnaryServerInterceptor(), i.StreamServerInterceptor())
 	for _, err := range []error{call(with(t), client), output(with(t), client)} {
 		wantCode(t, err, codes.Unavailable)
@@ -379,7 +379,7 @@ func TestStrictestDecides(t *testing.T) {
 			Rules:  newRules(t, rule("r", "/", o[0]), rule("all", "always", o[1])),
 			Stores: map[policy.OnOutage]sluice.Store{policy.Allow: failover.AllowAll{}, policy.Deny: failover.DenyAll{}},
 		})
-		client := serve(t, &service{}, i.UnaryServerInterceptor(), i.StreamServerInterceptor())
+		client := serve(t, &handlers{}, i.UnaryServerInterceptor(), i.StreamServerInterceptor())
 		err := call(with(t), client)
 		wantCode(t, err, codes.ResourceExhausted)
 		if retry, _ := details(err); retry.GetRetryDelay().AsDuration() != time.Second {
@@ -400,7 +400,7 @@ func TestClientLeaves(t *testing.T) {
 	answered := make(chan error, 1)
 	i := grpclimit.New(grpclimit.Options{Rules: rules, Stores: everywhere(hanging), OnError: func(context.Context, string, error) { t.Error("OnError is told") }})
 	inner := i.UnaryServerInterceptor()
-	client := serve(t, &service{}, func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	client := serve(t, &handlers{}, func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		res, err := inner(ctx, req, info, handler)
 		answered <- err
 		return res, err

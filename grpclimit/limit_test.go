@@ -63,7 +63,7 @@ func TestUnaryAndStream(t *testing.T) {
 		"unary": call, "output": output, "input": sum, "duplex": duplex,
 	} {
 		t.Run(name, func(t *testing.T) {
-			clock, svc := newClock(), &service{}
+			clock, svc := newClock(), &handlers{}
 			l := sluice.New(newStore(clock), bucket(5, time.Minute, 2), "login")
 			client := serve(t, svc, grpclimit.Unary(l, policy.IP()), grpclimit.Stream(l, policy.IP()))
 			for range 2 {
@@ -108,7 +108,7 @@ func TestUnaryFallsBackToAddress(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := sluice.New(newStore(newClock()), bucket(1, time.Hour, 1), "l")
-			client := serve(t, &service{}, grpclimit.Unary(l, subject), grpclimit.Stream(l, subject))
+			client := serve(t, &handlers{}, grpclimit.Unary(l, subject), grpclimit.Stream(l, subject))
 			wantCode(t, call(from(t, "192.0.2.1:1"), client), codes.OK)
 			wantCode(t, call(from(t, "192.0.2.1:2"), client), codes.ResourceExhausted)
 			wantCode(t, call(from(t, "192.0.2.2:1"), client), codes.OK)
@@ -124,7 +124,7 @@ func TestSubjectSeesContext(t *testing.T) {
 	l := sluice.New(newStore(newClock()), bucket(1, time.Hour, 1), "l")
 	subject := func(r *http.Request) string { s, _ := r.Context().Value(key{}).(string); return s }
 	limited := grpclimit.Unary(l, subject)
-	client := serve(t, &service{}, func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	client := serve(t, &handlers{}, func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		return limited(context.WithValue(ctx, key{}, metadata.ValueFromIncomingContext(ctx, "user")[0]), req, info, handler)
 	}, grpclimit.Stream(l, subject))
 	wantCode(t, call(with(t, "user", "ann"), client), codes.OK)
@@ -135,7 +135,7 @@ func TestSubjectSeesContext(t *testing.T) {
 // Any number of callers on one subject get exactly the budget.
 func TestUnaryConcurrent(t *testing.T) {
 	const callers, each, budget = 16, 20, 100
-	svc := &service{}
+	svc := &handlers{}
 	l := sluice.New(newStore(newClock()), bucket(1, time.Hour, budget), "l")
 	client := serve(t, svc, grpclimit.Unary(l, policy.Global()), grpclimit.Stream(l, policy.Global()))
 	var passed atomic.Int64
@@ -164,7 +164,7 @@ func TestUnaryConcurrent(t *testing.T) {
 
 // A store that cannot decide is UNAVAILABLE, without its cause, and the handler does not run.
 func TestUnaryStoreFails(t *testing.T) {
-	svc := &service{}
+	svc := &handlers{}
 	secret := errors.New("redis://:password@host")
 	store := sluice.StoreFunc(func(context.Context, sluice.Ask) (sluice.Decision, error) { return sluice.Decision{}, secret })
 	l := sluice.New(store, bucket(1, time.Hour, 1), "l")
@@ -192,12 +192,12 @@ func held(delay time.Duration) sluice.Store {
 func TestDelayIsHeld(t *testing.T) {
 	const delay = 40 * time.Millisecond
 	rules := newRules(t, policy.RuleConfig{Name: "r", Match: "/", Limits: []policy.LimitConfig{limit(t, "leaky_bucket", "1/s", "ip")}})
-	for name, start := range map[string]func(*testing.T, time.Duration, *service) testpb.TestServiceClient{
-		"limiter": func(t *testing.T, d time.Duration, svc *service) testpb.TestServiceClient {
+	for name, start := range map[string]func(*testing.T, time.Duration, *handlers) testpb.TestServiceClient{
+		"limiter": func(t *testing.T, d time.Duration, svc *handlers) testpb.TestServiceClient {
 			l := sluice.New(held(d), bucket(1, time.Hour, 1), "l")
 			return serve(t, svc, grpclimit.Unary(l, nil), grpclimit.Stream(l, nil))
 		},
-		"rules": func(t *testing.T, d time.Duration, svc *service) testpb.TestServiceClient {
+		"rules": func(t *testing.T, d time.Duration, svc *handlers) testpb.TestServiceClient {
 			return guarded(t, rules, held(d), svc)
 		},
 	} {
@@ -205,13 +205,13 @@ func TestDelayIsHeld(t *testing.T) {
 			for _, send := range []func(context.Context, testpb.TestServiceClient, ...grpc.CallOption) error{call, output} {
 				var after time.Duration
 				before := time.Now()
-				client := start(t, delay, &service{began: func(_ context.Context, at time.Time) { after = at.Sub(before) }})
+				client := start(t, delay, &handlers{began: func(_ context.Context, at time.Time) { after = at.Sub(before) }})
 				wantCode(t, send(with(t), client), codes.OK)
 				if after < delay {
 					t.Errorf("the handler ran after %v, want at least %v", after, delay)
 				}
 
-				svc := &service{}
+				svc := &handlers{}
 				client = start(t, time.Hour, svc)
 				ctx, cancel := context.WithTimeout(with(t), delay)
 				wantCode(t, send(ctx, client), codes.DeadlineExceeded)
