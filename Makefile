@@ -5,12 +5,12 @@ CORE := . $(patsubst %,./%/...,$(wildcard algorithm store failover policy httpli
 PKGS ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help test race race-core fuzz bench bench-full bench-go test-bench chaos soak lint build redis-server nginx languages promtool c-compiler docs play test-browser test-examples chromium
+.PHONY: help test race race-core fuzz bench bench-full bench-go test-bench chaos soak lint build redis-server nginx languages promtool caddy curl c-compiler docs play test-browser test-examples chromium
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: redis-server nginx languages promtool ## vet and test everything
+test: redis-server nginx languages promtool caddy curl ## vet and test everything
 	go vet ./...
 	go test -shuffle=on $(PKGS)
 	@if [ "$(PKGS)" = ./... ]; then $(MAKE) --no-print-directory test-bench test-examples test-browser; fi
@@ -18,7 +18,7 @@ test: redis-server nginx languages promtool ## vet and test everything
 test-bench: redis-server ## test the program that measures, in a module of its own
 	cd bench && go vet ./... && go test -count=1 -shuffle=on ./...
 
-race: redis-server nginx languages promtool c-compiler ## test everything under the race detector; PKGS="./store/..." for a part
+race: redis-server nginx languages promtool caddy curl c-compiler ## test everything under the race detector; PKGS="./store/..." for a part
 	go test -race -shuffle=on $(PKGS)
 
 race-core: ## test what a rate-limited program links under the race detector
@@ -99,6 +99,15 @@ languages:
 promtool:
 	@[ -n "$$CI" ] || exit 0; \
 	$(call install,promtool,prometheus,the alerts and the dashboard are checked by Prometheus itself)
+
+# For the examples, likewise: 12 MB for Caddy.
+caddy:
+	@[ -n "$$CI" ] || exit 0; \
+	$(call install,caddy,caddy,an example is run behind a real Caddy)
+
+curl:
+	@[ -n "$$CI" ] || exit 0; \
+	$(call install,curl,curl,the examples send their requests by curl)
 
 c-compiler:
 	@$(call install,$${CC:-gcc},gcc libc6-dev,the race detector needs a C compiler)

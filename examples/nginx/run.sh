@@ -1,19 +1,15 @@
 #!/bin/sh
-# Starts Sluice, a service (Sluice's own echo) and nginx, until Ctrl-C. Then: curl -i -X POST http://127.0.0.1:8088/login
-set -eu
-here=$(cd "$(dirname "$0")" && pwd)
-tmp=$(mktemp -d)
-pids=
-trap 'kill $pids 2>/dev/null || true; wait; rm -rf "$tmp"' EXIT
-trap 'exit 0' INT TERM
+# nginx before a service (Sluice's own echo), asking Sluice about each request.
+. "$(dirname "$0")/../start.sh"
+port PORT 8088
+port CHECK_PORT 9181
+port SERVICE_PORT 9000
 
-(cd "$here/../.." && go build -o "$tmp/sluice" ./cmd/sluice)
-printf 'mode: off\nrules: [{name: none, match: /, limits: [{algorithm: fixed_window, limit: 1/h, subject: ip}]}]\n' >"$tmp/none.yaml"
-"$tmp/sluice" serve "$tmp/none.yaml" --listen 127.0.0.1:9000 --admin off &
-pids="$pids $!"
-"$tmp/sluice" serve "$here/rules.yaml" --listen off --check 127.0.0.1:9181 --check-status 403 &
-pids="$pids $!"
-mkdir "$tmp/logs"
-PATH=$PATH:/usr/sbin nginx -p "$tmp" -e "$tmp/logs/error.log" -c "$here/nginx.conf" -g "daemon off; pid $tmp/nginx.pid;" &
-pids="$pids $!"
-wait
+build
+service "$SERVICE_PORT"
+start "$CHECK_PORT" "$sluice" serve "$here/rules.yaml" --listen off --check "127.0.0.1:$CHECK_PORT" --check-status 403 --admin off
+nginx_on "$PORT" "daemon off; pid $tmp/nginx.pid;" \
+	-e "s/:8088;/:$PORT;/" -e "s/:9181;/:$CHECK_PORT;/" -e "s/:9000;/:$SERVICE_PORT;/" -e 's/^http {/& access_log off;/'
+
+try 4 curl -i -X POST "http://127.0.0.1:$PORT/login"
+hold
