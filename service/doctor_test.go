@@ -62,11 +62,18 @@ func (f findings) want(t *testing.T, check string, health service.Health, part s
 	}
 }
 
-// allOK fails the test unless every check is there, and well but for those named.
+// slow tells whether a check has measured, and warns of the figure alone, as it does where a machine is busy.
+func (f findings) slow(check string) bool {
+	got := f[check]
+	figure := map[string]string{"rtt": "median ", "script": " for a script call"}[check]
+	return got.Health == service.HealthWarn && figure != "" && strings.Contains(got.Found, figure)
+}
+
+// allOK fails the test unless every check is there, and well but for those named, and for figures of a busy machine.
 func (f findings) allOK(t *testing.T, but ...string) {
 	t.Helper()
 	for _, check := range []string{"reach", "version", "rights", "time", "clock", "rtt", "eviction", "slots", "replicas", "script"} {
-		if got := f[check]; got.Health != service.HealthOK && !strings.Contains(strings.Join(but, " "), check) {
+		if got := f[check]; got.Health != service.HealthOK && !f.slow(check) && !strings.Contains(strings.Join(but, " "), check) {
 			t.Errorf("%s: %+v, want ok", check, got)
 		}
 	}
@@ -83,6 +90,12 @@ func TestDoctorHealthy(t *testing.T) {
 	server := redistest.Start(t, "--maxmemory", "200mb")
 	found := diagnose(t, everything(t, "redis://"+server.Addr))
 	found.allOK(t)
+	for tries := 50; found.slow("rtt") || found.slow("script"); tries-- { // till the machine has a quiet moment
+		if tries == 0 {
+			t.Fatalf("%v: want neither to be slow", found)
+		}
+		found = diagnose(t, everything(t, "redis://"+server.Addr))
+	}
 	found.want(t, "version", service.HealthOK, server.Version())
 	found.want(t, "replicas", service.HealthOK, "none")
 	noKeys(t, server.Client())
@@ -147,7 +160,9 @@ func TestDoctorRights(t *testing.T) {
 	for _, check := range []string{"eviction", "replicas", "script"} {
 		found.want(t, check, service.HealthWarn, "+info")
 	}
-	as("withinfo", append(documented, "+info")).want(t, "script", service.HealthOK, "µs")
+	if found := as("withinfo", append(documented, "+info")); !found.slow("script") {
+		found.want(t, "script", service.HealthOK, "µs")
+	}
 	as("readonly", append(documented, "+hgetall", "-hlen", "-hdel")).want(t, "rights", service.HealthWarn, "ACL SETUSER readonly +hlen +hdel")
 	for _, missing := range []string{"hset", "pexpire", "del", "zadd", "hgetall"} {
 		name := "no" + missing

@@ -161,8 +161,8 @@ func (s *Service) Limiter(rule, limit string) (*sluice.Limiter, bool) {
 func (s *Service) Rules() *policy.Rules { return s.current.Load().rules }
 
 // Current returns the rules as they are now, and the store that each on_outage decides in, for those who apply the rules to
-// other things than HTTP requests: package grpclimit, for one. Both are of the same reading of the file, and out of date
-// once it is read again, so ask for each decision. It is cheap. The map is to be read only.
+// other things than HTTP requests, such as Options.Current of package grpclimit. Both are of the same reading of the
+// file, and out of date once it is read again, so ask for each decision. It is cheap. The map is to be read only.
 func (s *Service) Current() (*policy.Rules, map[policy.OnOutage]sluice.Store) {
 	g := s.current.Load()
 	return g.rules, g.stores
