@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -50,6 +51,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.Exit(func(code int) { exit = code }),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(streams{stdout, stderr}),
+		kong.KindMapper(reflect.String, kong.MapperFunc(asTyped)),
 	)
 	if err != nil {
 		fmt.Fprintf(stderr, "sluice: %v\n", err)
@@ -75,6 +77,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	return 1
+}
+
+// asTyped takes a text as it was typed, byte for byte: kong's own way puts U+FFFD in place of bytes that are no UTF-8, and
+// the subject of an operator would be another than that of a request.
+func asTyped(ctx *kong.DecodeContext, target reflect.Value) error {
+	word, err := ctx.Scan.PopValue("string")
+	if err == nil {
+		target.SetString(word.String())
+	}
+	return err
 }
 
 // misuse is an error of the one who asked.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -156,6 +157,34 @@ func TestOperator(t *testing.T) {
 	says(t, 1, []string{"nothing is kept"}, "inspect", rules, "login/fixed_window-global") // needs no subject
 	says(t, 0, []string{"hidden: rule api: /api/"}, "explain", rules, "--path", "/api/orders")
 	says(t, 0, []string{"ok    rights"}, "doctor", rules)
+}
+
+// Operators reach subjects of any bytes: those of a path may be no UTF-8.
+func TestSubjectOfAnyBytes(t *testing.T) {
+	server := redistest.Start(t)
+	rules := write(t, "store: {redis: 'redis://"+server.Addr+"', timeout: 5s}\nrules:\n"+
+		"  - {name: files, match: '/f/{name}', limits: [{algorithm: token_bucket, limit: 2/h, burst: 4, subject: 'path:name'}]}\n")
+	store := redis.New(server.Client(), redis.Options{Timeout: 5 * time.Second})
+	defer store.Close()
+	st := sluice.Must(tokenbucket.New(sluice.Limit{Count: 2, Period: time.Hour, Burst: 4}))
+	files := sluice.New(store, st, "files")
+	for i, subject := range []string{"\xff", "\xfe\xff", "\uFFFD"} {
+		n := int64(i + 1)
+		if d, err := files.AllowN(t.Context(), "path:"+subject, n); err != nil || !d.Allowed {
+			t.Fatal(d, err)
+		}
+		left := fmt.Sprint("remaining  ", 4-n, " of 4")
+		says(t, 0, []string{left}, "inspect", rules, "files", subject)
+		says(t, 0, []string{"subject  path:"}, "explain", rules, "--path", "/f/"+url.PathEscape(subject))
+	}
+	says(t, 0, []string{"reset, 4 remaining"}, "reset", rules, "files", "\xff")
+	says(t, 1, []string{"nothing is kept"}, "inspect", rules, "files", "\xff")
+	says(t, 0, []string{"remaining  2 of 4"}, "inspect", rules, "files", "\xfe\xff")
+	says(t, 0, []string{"remaining  1 of 4"}, "inspect", rules, "files", "\uFFFD")
+	says(t, 0, []string{"sluice:{path:%FF}:files:token_bucket"}, "script", "token_bucket", "--limit", "2/h", "--rule", "files", "--subject", "path:\xff")
+	says(t, 0, []string{"9/h"}, "override", rules, "files", "\xff", "9/h")
+	says(t, 0, []string{"9 of 9", "by an override"}, "explain", rules, "--path", "/f/%FF")
+	says(t, 0, []string{"4 of 4"}, "explain", rules, "--path", "/f/%FD")
 }
 
 // What --json prints is one object, with nothing beside it.
