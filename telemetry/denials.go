@@ -76,8 +76,8 @@ func hashed(subject string) string {
 }
 
 // Observe logs the ask, if it is such a denial.
-func (l *DenialLog) Observe(ctx context.Context, a sluice.Ask, d sluice.Decision, err error, _ time.Duration) {
-	if !Decides(a.Mode) || OutcomeOf(d, err) != Denied {
+func (l *DenialLog) Observe(ctx context.Context, a sluice.Ask, d sluice.Decision, err error, took time.Duration) {
+	if !Decides(a.Mode) || OutcomeOf(ctx, d, err, took) != Denied {
 		return
 	}
 	limit := l.limits.Of(a.Key.Rule, a.Strategy)

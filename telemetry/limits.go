@@ -21,7 +21,8 @@ type Limit struct {
 	Shadow    bool   // it refuses nobody
 }
 
-// Other stands for all limits beyond MaxLimits. No rule of a file can be named so.
+// Other stands for all limits beyond MaxLimits that refuse; with Shadow set, for all that don't. No rule of a file can be
+// named so.
 func Other() Limit { return Limit{Rule: "(other)"} }
 
 // Limits keeps a V for each limit, made when it is first asked about, and finds it without allocating. It is safe for
@@ -34,14 +35,25 @@ type Limits[V any] struct {
 
 	adding sync.Mutex
 	known  map[Limit]struct{} // all that make was ever called with
-	other  *V
+	other  others[V]
+}
+
+// others are what stands for all limits beyond MaxLimits.
+type others[V any] struct{ refuse, shadow *V }
+
+func (o *others[V]) of(shadow bool) *V {
+	if shadow {
+		return o.shadow
+	}
+	return o.refuse
 }
 
 // reading is what was found under one set of rules. It is immutable: an addition makes another.
 type reading[V any] struct {
-	rules *policy.Rules
-	byKey map[limitKey]*V
-	other *V // of keys that are not here; nil while there is room
+	rules   *policy.Rules
+	shadows map[string]struct{} // Key.Rule of those limits of rules that refuse nobody
+	byKey   map[limitKey]*V
+	full    bool // keys that are not here are others'
 }
 
 type limitKey struct {
@@ -56,7 +68,9 @@ func NewLimits[V any](rules func() *policy.Rules, make func(Limit) *V) *Limits[V
 	if rules == nil {
 		rules = func() *policy.Rules { return nil }
 	}
-	return &Limits[V]{rules: rules, make: make, known: map[Limit]struct{}{}, other: make(Other())}
+	shadow := Other()
+	shadow.Shadow = true
+	return &Limits[V]{rules: rules, make: make, known: map[Limit]struct{}{}, other: others[V]{refuse: make(Other()), shadow: make(shadow)}}
 }
 
 // Of returns the V of the limit that an ask with this Key.Rule and Strategy is about.
@@ -66,14 +80,21 @@ func (l *Limits[V]) Of(rule string, st sluice.Strategy) *V {
 		key.script, _ = st.Lua()
 	}
 	if r := l.reading.Load(); r != nil && r.rules == l.rules() {
-		if v := r.byKey[key]; v != nil {
+		if v := l.find(r, key); v != nil {
 			return v
-		}
-		if r.other != nil {
-			return r.other
 		}
 	}
 	return l.add(key)
+}
+
+// find returns what a reading has for a key; nil if the key is to be added.
+func (l *Limits[V]) find(r *reading[V], key limitKey) *V {
+	v := r.byKey[key]
+	if v == nil && r.full {
+		_, shadow := r.shadows[key.rule]
+		return l.other.of(shadow)
+	}
+	return v
 }
 
 func (l *Limits[V]) add(key limitKey) *V {
@@ -81,22 +102,20 @@ func (l *Limits[V]) add(key limitKey) *V {
 	defer l.adding.Unlock()
 	old, next := l.reading.Load(), &reading[V]{rules: l.rules(), byKey: map[limitKey]*V{}}
 	if old != nil && old.rules == next.rules {
-		if v := old.byKey[key]; v != nil { // another call was first
+		if v := l.find(old, key); v != nil { // another call was first
 			return v
 		}
-		if old.other != nil {
-			return old.other
-		}
+		next.shadows = old.shadows
 		for k, v := range old.byKey {
 			next.byKey[k] = v
 		}
+	} else {
+		next.shadows = shadowsOf(next.rules)
 	}
 	key.rule = strings.Clone(key.rule)
 	v := l.valueOf(nameOf(key, next.rules))
 	next.byKey[key] = v
-	if len(next.byKey) >= MaxLimits {
-		next.other = l.other
-	}
+	next.full = len(next.byKey) >= MaxLimits
 	l.reading.Store(next)
 	return v
 }
@@ -107,7 +126,7 @@ func (l *Limits[V]) valueOf(limit Limit) *V {
 	named.Shadow = false // the same name
 	if _, ok := l.known[named]; !ok {
 		if len(l.known) >= MaxLimits {
-			return l.other
+			return l.other.of(limit.Shadow)
 		}
 		l.known[named] = struct{}{}
 	}
@@ -135,11 +154,31 @@ func (l *Limit) find(keyRule string, rules *policy.Rules) {
 		for i := range rule.Limits {
 			if of := &rule.Limits[i]; of.KeyRule == keyRule {
 				l.Rule, l.Name = rule.Name, of.Name
-				l.Shadow = of.Shadow || rules.Mode() == policy.ModeShadow
+				l.Shadow = refusesNobody(of, rules)
 				return
 			}
 		}
 	}
+}
+
+func refusesNobody(l *policy.Limit, rules *policy.Rules) bool {
+	return l.Shadow || rules.Mode() == policy.ModeShadow
+}
+
+// shadowsOf returns Key.Rule of the limits of rules that refuse nobody.
+func shadowsOf(rules *policy.Rules) map[string]struct{} {
+	if rules == nil {
+		return nil
+	}
+	shadows := map[string]struct{}{}
+	for _, rule := range rules.All() {
+		for i := range rule.Limits {
+			if l := &rule.Limits[i]; refusesNobody(l, rules) {
+				shadows[l.KeyRule] = struct{}{}
+			}
+		}
+	}
+	return shadows
 }
 
 // Text returns a label's value without the bytes that are no UTF-8, which exporters refuse.

@@ -82,11 +82,45 @@ func TestLimitsAreBounded(t *testing.T) {
 		}
 		now.Store(rules(t, policy.ModeEnforce, "ip"))
 	}
-	if len(made) != telemetry.MaxLimits+1 {
-		t.Errorf("%d names, want %d and Other", len(made), telemetry.MaxLimits)
+	if len(made) != telemetry.MaxLimits+2 {
+		t.Errorf("%d names, want %d and Other for limits and shadows", len(made), telemetry.MaxLimits)
 	}
 	if got := limits.Of("rule-0-3", bucket()); got.Rule != "rule-0-3" {
 		t.Errorf("a known limit, under new rules: %+v", *got)
+	}
+}
+
+// Shadows beyond the bound are no refusals: neither where one reading of the rules has too many, nor where names that
+// reloads have left behind have taken the room.
+func TestOtherShadows(t *testing.T) {
+	other, shadow := telemetry.Other(), telemetry.Other()
+	shadow.Shadow = true
+	for name, filled := range map[string]bool{"in one reading": false, "by reloads": true} {
+		t.Run(name, func(t *testing.T) {
+			var now atomic.Pointer[policy.Rules]
+			limits := telemetry.NewLimits(now.Load, func(l telemetry.Limit) *telemetry.Limit { return &l })
+			if !filled {
+				now.Store(rules(t, policy.ModeEnforce, "ip"))
+			}
+			for i := range telemetry.MaxLimits {
+				limits.Of(fmt.Sprint("left-", i), bucket())
+			}
+			if filled {
+				now.Store(rules(t, policy.ModeEnforce, "ip"))
+			}
+			for range 2 {
+				if got := *limits.Of("login/next", bucket()); got != shadow {
+					t.Errorf("a shadow is %+v, want %+v", got, shadow)
+				}
+				if got := *limits.Of("api/all", bucket()); got != other {
+					t.Errorf("a limit is %+v, want %+v", got, other)
+				}
+			}
+			now.Store(rules(t, policy.ModeShadow, "ip"))
+			if got := *limits.Of("api/all", bucket()); got != shadow {
+				t.Errorf("in mode shadow a limit is %+v, want %+v", got, shadow)
+			}
+		})
 	}
 }
 

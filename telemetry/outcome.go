@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/sluice-go/sluice"
 )
@@ -17,7 +18,7 @@ const (
 	Withheld            // another limit of the same call refused: nothing was charged here
 	Unavailable         // no answer: the store could not be reached or asked in time, and had no fallback
 	BadState            // no answer: the key's state is unusable
-	Cancelled           // no answer: the caller had gone
+	Cancelled           // no answer: the caller had gone, or gave the store no time
 	Failed              // no answer: the ask was wrong in itself, or a foreign store's own error
 )
 
@@ -32,10 +33,17 @@ func (o Outcome) String() string {
 	return fmt.Sprintf("outcome(%d)", uint8(o))
 }
 
-// OutcomeOf says what came of an ask that a store answered with d and err. A denial has a RetryAfter; an ask that is
-// not allowed and has none was held back with the rest of its call.
-func OutcomeOf(d sluice.Decision, err error) Outcome {
+// patience is how long a store is given before a caller's deadline that ends the ask says something about the store. A
+// breaker has the same measure; see package failover.
+const patience = 10 * time.Millisecond
+
+// OutcomeOf says what came of an ask under ctx that a store answered with d and err after took. A denial has a RetryAfter;
+// an ask that is not allowed and has none was held back with the rest of its call. A caller whose own deadline ended the
+// ask within 10 ms is one that has gone: clients choose their deadlines, and are not to make a store look unavailable.
+func OutcomeOf(ctx context.Context, d sluice.Decision, err error, took time.Duration) Outcome {
 	switch {
+	case err != nil && took < patience && errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
+		return Cancelled
 	case err != nil:
 		return failure(err)
 	case d.Allowed:

@@ -35,10 +35,39 @@ func TestOutcomeOf(t *testing.T) {
 		{sluice.Decision{}, sluice.ErrCost, "failed", "none"},
 		{sluice.Decision{Allowed: true}, errors.New("foreign"), "failed", "none"},
 	} {
-		o := telemetry.OutcomeOf(c.d, c.err)
+		o := telemetry.OutcomeOf(t.Context(), c.d, c.err, time.Millisecond)
 		if from := telemetry.SourceName(telemetry.SourceOf(c.d, o)); o.String() != c.want || from != c.from {
 			t.Errorf("%+v, %v: %v from %v, want %v from %v", c.d, c.err, o, from, c.want, c.from)
 		}
+	}
+}
+
+// A caller's own deadline says nothing about the store before it has had 10 ms.
+func TestOutcomeOfAHurriedCaller(t *testing.T) {
+	over, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancel()
+	deadline := fmt.Errorf("%w: %w", sluice.ErrUnavailable, context.DeadlineExceeded)
+	for _, c := range []struct {
+		ctx  context.Context
+		err  error
+		took time.Duration
+		want telemetry.Outcome
+	}{
+		{over, deadline, time.Microsecond, telemetry.Cancelled},
+		{over, deadline, 10*time.Millisecond - 1, telemetry.Cancelled},
+		{over, deadline, 10 * time.Millisecond, telemetry.Unavailable},
+		{t.Context(), deadline, time.Microsecond, telemetry.Unavailable}, // the store's own
+		{over, sluice.ErrUnavailable, time.Microsecond, telemetry.Unavailable},
+		{over, sluice.ErrState, time.Microsecond, telemetry.BadState},
+		{over, nil, time.Microsecond, telemetry.Withheld},
+	} {
+		if got := telemetry.OutcomeOf(c.ctx, sluice.Decision{}, c.err, c.took); got != c.want {
+			t.Errorf("%v after %v: %v, want %v", c.err, c.took, got, c.want)
+		}
+	}
+	_, err := local.New(local.Options{}).Take(over, sluice.New(nil, sluice.Must(tokenbucket.New(sluice.Limit{Count: 1, Period: time.Hour, Burst: 1})), "r").Ask("s", 1))
+	if got := telemetry.OutcomeOf(over, sluice.Decision{}, err, 0); got != telemetry.Cancelled {
+		t.Errorf("the store in process: %v (%v), want cancelled", got, err)
 	}
 }
 
@@ -57,8 +86,8 @@ func TestOutcomesOfARefusedCall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []telemetry.Outcome
-			st := sluice.Observe(inner, sluice.ObserverFunc(func(_ context.Context, _ sluice.Ask, d sluice.Decision, err error, _ time.Duration) {
-				got = append(got, telemetry.OutcomeOf(d, err))
+			st := sluice.Observe(inner, sluice.ObserverFunc(func(ctx context.Context, _ sluice.Ask, d sluice.Decision, err error, took time.Duration) {
+				got = append(got, telemetry.OutcomeOf(ctx, d, err, took))
 			}))
 			asks := []sluice.Ask{
 				{Strategy: bucket(5), Key: sluice.Key{Rule: "a"}, N: 2},

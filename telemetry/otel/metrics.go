@@ -77,7 +77,7 @@ func (m *Metrics) Observe(ctx context.Context, a sluice.Ask, d sluice.Decision, 
 	if !telemetry.Decides(a.Mode) {
 		return
 	}
-	outcome := telemetry.OutcomeOf(d, err)
+	outcome := telemetry.OutcomeOf(ctx, d, err, took)
 	source := telemetry.SourceOf(d, outcome)
 	m.duration.Record(ctx, took.Seconds(), m.took[source]...)
 	s := m.limits.Of(a.Key.Rule, a.Strategy)

@@ -71,7 +71,7 @@ var (
 
 // faults returns the metrics and labels of a query, and of the labels that its legend shows, that nobody exports.
 func faults(names map[string][]string, query, legend string) (found []string) {
-	var labels []string
+	labels := []string{"__name__"}
 	metrics := metricName.FindAllString(query, -1)
 	for _, name := range metrics {
 		known, ok := names[name]

@@ -65,11 +65,11 @@ func New(rules func() *policy.Rules) *Metrics {
 }
 
 // Observe counts the ask, if it is a decision.
-func (m *Metrics) Observe(_ context.Context, a sluice.Ask, d sluice.Decision, err error, took time.Duration) {
+func (m *Metrics) Observe(ctx context.Context, a sluice.Ask, d sluice.Decision, err error, took time.Duration) {
 	if !telemetry.Decides(a.Mode) {
 		return
 	}
-	outcome := telemetry.OutcomeOf(d, err)
+	outcome := telemetry.OutcomeOf(ctx, d, err, took)
 	source := telemetry.SourceOf(d, outcome)
 	m.took[source].Observe(took.Seconds())
 	s := m.limits.Of(a.Key.Rule, a.Strategy)
