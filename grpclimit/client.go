@@ -17,8 +17,8 @@ import (
 // longestWait bounds what a server can make its callers wait: a RetryInfo beyond it counts as this much.
 const longestWait = time.Hour
 
-// Client paces calls to somebody else's server: each waits until the limiter lets one unit pass, and until the time that
-// the server last named in a RetryInfo, of RESOURCE_EXHAUSTED or UNAVAILABLE, has come.
+// Client paces calls to somebody else's server: each waits until the limiter lets one unit pass, and until the latest
+// time that the server has named in a RetryInfo, of RESOURCE_EXHAUSTED or UNAVAILABLE, has come.
 //
 // A call that would wait beyond its context's deadline fails with DEADLINE_EXCEEDED as soon as that is known, and charges
 // nothing; one whose store cannot decide fails with UNAVAILABLE. These errors have a gRPC status and wrap their cause;

@@ -12,12 +12,12 @@
 //	method    POST
 //	path      /package.Service/Method, as it came: gRPC decodes nothing in it
 //	host      :authority
-//	headers   the metadata; a -bin value in base64 without padding, as it was sent
+//	headers   the metadata; a -bin value in base64 without padding, however it was sent
 //	address   the peer's; from a trusted proxy, that of x-forwarded-for
 //
 // So "POST /shop.v1.Cart/Checkout" is one method, "/shop.v1.Cart/" a service, and "/" all of them. A call is charged
 // once, when it begins: what a stream sends later is not counted. Calls to methods that the server does not have are
-// answered by gRPC itself, and not counted.
+// answered by gRPC itself, and not counted, unless it has an UnknownServiceHandler.
 //
 // # Refusals
 //

@@ -2,7 +2,6 @@ package grpclimit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"google.golang.org/grpc"
@@ -27,7 +26,7 @@ type Options struct {
 	Current func() (*policy.Rules, map[policy.OnOutage]sluice.Store)
 
 	// OnError is told of each error of a store, whose call was answered with UNAVAILABLE, or passed in shadow mode, but
-	// not of calls that were cancelled. method is /package.Service/Method. It is called from many goroutines. Nil: nobody
+	// not of calls that were cancelled, or whose own deadline was over. method is /package.Service/Method. It is called from many goroutines. Nil: nobody
 	// is told.
 	OnError func(ctx context.Context, method string, err error)
 }
@@ -56,8 +55,8 @@ func New(o Options) *Interceptor {
 // are for the store's observer alone. In shadow mode that holds for all: nothing is refused, held, or told to the
 // client.
 //
-// A client who leaves while it is held has been charged, and the handler does not run: giving back would let those who
-// come later act at times that others were promised.
+// A client who leaves, or whose deadline ends, while the store is asked or while it is held may have been charged, and the
+// handler does not run: giving back would let those who come later act at times that others were promised.
 func (i *Interceptor) UnaryServerInterceptor() grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		c, err := i.enter(ctx, info.FullMethod)
@@ -120,6 +119,9 @@ func (i *Interceptor) enter(ctx context.Context, method string) (none charging.C
 	if err != nil {
 		return none, i.failed(ctx, method, shadow, err)
 	}
+	if ctx.Err() != nil && !shadow { // a fallback decides all the same; nobody waits for the handler
+		return none, left(ctx.Err())
+	}
 	if !taken.Allowed {
 		if shadow {
 			return none, nil
@@ -137,7 +139,7 @@ func (i *Interceptor) enter(ctx context.Context, method string) (none charging.C
 
 // failed answers for a store that could not decide; nil: the call may go on all the same.
 func (i *Interceptor) failed(ctx context.Context, method string, shadow bool, err error) error {
-	if i.o.OnError != nil && !errors.Is(err, context.Canceled) {
+	if i.o.OnError != nil && ctx.Err() == nil {
 		i.o.OnError(ctx, method, err)
 	}
 	if shadow {

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/algorithm/fixedwindow"
 	"github.com/sluice-go/sluice/failover"
 	"github.com/sluice-go/sluice/grpclimit"
 	"github.com/sluice-go/sluice/httplimit"
@@ -409,6 +410,45 @@ func TestClientLeaves(t *testing.T) {
 	go func() { <-asked; cancel() }()
 	wantCode(t, call(ctx, client), codes.Canceled)
 	wantCode(t, <-answered, codes.Canceled)
+}
+
+// A call whose deadline is over has no use of a handler: neither where a store in process refuses to decide so late, nor
+// where a fallback decides all the same. Nobody is told of it as of a fault.
+func TestDeadlineIsOver(t *testing.T) {
+	rules := newRules(t, policy.RuleConfig{Name: "r", Match: "/", Limits: []policy.LimitConfig{limit(t, "fixed_window", "9/h", "ip")}})
+	late := sluice.StoreFunc(func(ctx context.Context, a sluice.Ask) (sluice.Decision, error) {
+		<-ctx.Done()
+		return newStore(newClock()).Take(context.WithoutCancel(ctx), a)
+	})
+	for name, store := range map[string]sluice.Store{"in process": newStore(newClock()), "a fallback": late} {
+		t.Run(name, func(t *testing.T) {
+			i := grpclimit.New(grpclimit.Options{Rules: rules, Stores: everywhere(store), OnError: func(_ context.Context, _ string, err error) { t.Errorf("OnError is told %v", err) }})
+			one := sluice.New(store, sluice.Must(fixedwindow.New(sluice.Limit{Count: 9, Period: time.Hour})), "one")
+			for _, interceptor := range []grpc.UnaryServerInterceptor{i.UnaryServerInterceptor(), grpclimit.Unary(one, policy.IP())} {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Microsecond)
+				defer cancel()
+				<-ctx.Done()
+				_, err := interceptor(ctx, nil, &grpc.UnaryServerInfo{FullMethod: unaryMethod}, func(context.Context, any) (any, error) {
+					t.Error("the handler runs")
+					return nil, nil
+				})
+				wantCode(t, err, codes.DeadlineExceeded)
+			}
+		})
+	}
+}
+
+// A rule named in code may have any bytes; its refusals are whole.
+func TestRefusalOfAnOddName(t *testing.T) {
+	store := newStore(newClock())
+	one := grpclimit.Unary(sluice.New(store, sluice.Must(fixedwindow.New(sluice.Limit{Count: 1, Period: time.Hour})), "r\xff"), policy.IP())
+	for _, want := range []codes.Code{codes.OK, codes.ResourceExhausted} {
+		_, err := one(t.Context(), nil, &grpc.UnaryServerInfo{FullMethod: unaryMethod}, func(context.Context, any) (any, error) { return nil, nil })
+		wantCode(t, err, want)
+		if retry, quota := details(err); err != nil && (retry == nil || quota == nil || quota.Violations[0].QuotaId != "r\uFFFD") {
+			t.Errorf("%v, %v: want both details", retry, quota)
+		}
+	}
 }
 
 // Only a call that is to be settled has its stream wrapped.

@@ -60,7 +60,7 @@ func (g gate) enter(ctx context.Context, method string) error {
 	r.Header = header(ctx)
 	ask := g.limiter.Ask(g.subject(r), 1)
 	d, err := g.limiter.Allow(ctx, ask.Key.Subject)
-	if err != nil {
+	if err != nil || ctx.Err() != nil { // a fallback decides all the same; nobody waits for the handler
 		return undecided(ctx)
 	}
 	if !d.Allowed {

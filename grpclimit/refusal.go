@@ -31,15 +31,15 @@ type refusal struct {
 // send sets the trailer and returns the status.
 func (f refusal) send(ctx context.Context) error {
 	_ = grpc.SetTrailer(ctx, metadata.Pairs("grpc-retry-pushback-ms", pushback(f.wait))) // fails outside gRPC alone
+	limit, rule := f.ask.Strategy.Limit(), strings.ToValidUTF8(f.ask.Key.Rule, "\uFFFD") // of a rule in code, any bytes
 	message := f.message
 	if message == "" {
-		message = "rate limit exceeded: " + f.ask.Key.Rule
+		message = "rate limit exceeded: " + rule
 	}
-	limit := f.ask.Strategy.Limit()
 	details := []protoadapt.MessageV1{&errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{{
 		Subject:     f.subject,
-		Description: fmt.Sprintf("%s: at most %v", f.ask.Key.Rule, limit),
-		QuotaId:     f.ask.Key.Rule,
+		Description: fmt.Sprintf("%s: at most %v", rule, limit),
+		QuotaId:     rule,
 		QuotaValue:  limit.Count,
 	}}}}
 	if f.wait != sluice.Never {
