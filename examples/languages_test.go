@@ -4,8 +4,10 @@ package examples_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -79,8 +81,8 @@ func finish(t *testing.T, name string, args ...string) string {
 // subjects are such that each kind of byte and length is in a key.
 var subjects = []string{"192.0.2.1", "", "a b{c}%~*+é:@/-._", strings.Repeat("x", 128), strings.Repeat("x", 129)}
 
-// keysOf are where the Go side keeps the subjects.
-func keysOf(st sluice.Strategy, rule string) (keys []string) {
+// keysOf are where the Go side keeps subjects.
+func keysOf(st sluice.Strategy, rule string, subjects ...string) (keys []string) {
 	store := redis.New(nil, redis.Options{})
 	for _, s := range subjects {
 		keys = append(keys, store.KeyOf(sluice.Ask{Strategy: st, Key: sluice.Key{Rule: rule, Subject: s}}))
@@ -90,11 +92,12 @@ func keysOf(st sluice.Strategy, rule string) (keys []string) {
 }
 
 // sameKeys compares the server's keys with those of the Go side.
-func sameKeys(t *testing.T, server *redistest.Server, st sluice.Strategy, rule string) {
+func sameKeys(t *testing.T, server *redistest.Server, st sluice.Strategy, rule string, subjects ...string) {
 	t.Helper()
 	keys := server.Client().Keys(t.Context(), "*").Val()
-	if slices.Sort(keys); !slices.Equal(keys, keysOf(st, rule)) {
-		t.Errorf("keys\n%s\nwant\n%s", strings.Join(keys, "\n"), strings.Join(keysOf(st, rule), "\n"))
+	want := keysOf(st, rule, subjects...)
+	if slices.Sort(keys); !slices.Equal(keys, want) {
+		t.Errorf("keys\n%s\nwant\n%s", strings.Join(keys, "\n"), strings.Join(want, "\n"))
 	}
 }
 
@@ -126,7 +129,26 @@ func TestPython(t *testing.T) {
 	args := append([]string{"-c", pythonKeys, "redis://" + server.Addr, scriptFile(t, st, t.TempDir()), "a rule/one"}, params...)
 	out := finish(t, name, append(args, subjects...)...)
 	checkReplies(t, out)
-	sameKeys(t, server, st, "a rule/one")
+	sameKeys(t, server, st, "a rule/one", subjects...)
+}
+
+const pythonOddKeys = `
+import os, sys, sluice
+url, script, argument, *params = sys.argv[1:]
+limiter = sluice.Limiter(url, open(script).read(), "login", "token_bucket", params, timeout=10)
+for subject in [b"\xff", "\udcff", argument, b"caf\xe9", os.fsdecode(b"caf\xe9"), b"caf\xc3\xa9", "caf\u00e9", "\ud800", "\udfff\udcff"]:
+    print(limiter.take(subject)[1])
+`
+
+// Bytes have the key that Go gives them, as bytes and as Python decodes them; any other text has a key too.
+func TestPythonKeysOfOddSubjects(t *testing.T) {
+	name, server := python(t), redistest.Start(t)
+	st, params := bucket(t, 5)
+	args := append([]string{"-c", pythonOddKeys, "redis://" + server.Addr, scriptFile(t, st, t.TempDir()), "\xff"}, params...)
+	if got, want := strings.Fields(finish(t, name, args...)), strings.Fields("4 3 2 4 3 4 3 4 4"); !slices.Equal(got, want) {
+		t.Errorf("remaining %v: want %v", got, want)
+	}
+	sameKeys(t, server, st, "login", "\xff", "caf\xe9", "café", "\xed\xa0\x80", "\xed\xbf\xbf\xed\xb3\xbf")
 }
 
 // checkReplies reads a line for each subject: one of five, three more, and nine that never pass. A fifth of a day is
@@ -162,6 +184,8 @@ public class Main {
             socket.connect(new java.net.InetSocketAddress(a[0], Integer.parseInt(a[1])), 10000);
             socket.setSoTimeout(10000);
             var in = new BufferedReader(new InputStreamReader(socket.getInputStream(), StandardCharsets.UTF_8));
+            socket.getOutputStream().write("AUTH secret\r\n".getBytes()); // as docs/languages.md has it
+            if (!"+OK".equals(in.readLine())) throw new IOException("Redis: AUTH");
             var limiter = new Sluice(in, socket.getOutputStream(), Files.readString(Path.of(a[2])), a[3], a[4], "token_bucket", List.of(a).subList(5, 8));
             for (String subject : Files.readString(Path.of(a[8])).split("\n", -1)) {
                 long[] one = limiter.take(subject, 1), three = limiter.take(subject, 3), nine = limiter.take(subject, 9);
@@ -173,31 +197,139 @@ public class Main {
 }
 `
 
-func TestJava(t *testing.T) {
+// java compiles a class Main beside the client, into folder.
+func java(t *testing.T, folder, main string) {
+	t.Helper()
 	if _, err := exec.LookPath("javac"); err != nil {
 		t.Skip("no javac in PATH: the Java client is not tested (Debian: apt-get install default-jdk-headless)")
 	}
+	path := filepath.Join(folder, "Main.java")
+	if err := os.WriteFile(path, []byte(main), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	finish(t, "javac", "-encoding", "UTF-8", "-d", folder, "java/Sluice.java", path)
+}
+
+func TestJava(t *testing.T) {
 	server, folder := redistest.Start(t), t.TempDir()
+	java(t, folder, javaMain)
 	st, params := bucket(t, 5)
 	script := scriptFile(t, st, folder)
-	sha, err := server.Client().ScriptLoad(t.Context(), redis.PlainSource(st)).Result()
+	admin := server.Client() // one connection, which stays logged in
+	sha, err := admin.ScriptLoad(t.Context(), redis.PlainSource(st)).Result()
 	if err == nil {
-		err = server.Client().ScriptFlush(t.Context()).Err() // the first call is NOSCRIPT
+		err = admin.ScriptFlush(t.Context()).Err() // the first call is NOSCRIPT
 	}
-	main, list := filepath.Join(folder, "Main.java"), filepath.Join(folder, "subjects") // arguments may be no UTF-8
-	for path, text := range map[string]string{main: javaMain, list: strings.Join(subjects, "\n")} {
-		if err == nil {
-			err = os.WriteFile(path, []byte(text), 0o600)
-		}
+	if err == nil {
+		err = admin.ConfigSet(t.Context(), "requirepass", "secret").Err()
+	}
+	list := filepath.Join(folder, "subjects") // arguments may be no UTF-8
+	if err == nil {
+		err = os.WriteFile(list, []byte(strings.Join(subjects, "\n")), 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	finish(t, "javac", "-encoding", "UTF-8", "-d", folder, "java/Sluice.java", main)
 	host, port, _ := net.SplitHostPort(server.Addr)
 	args := append([]string{"-cp", folder, "Main", host, port, script, sha, "a rule/one"}, params...)
 	checkReplies(t, finish(t, "java", append(args, list)...))
-	sameKeys(t, server, st, "a rule/one")
+	if err := admin.ConfigSet(t.Context(), "requirepass", "").Err(); err != nil {
+		t.Fatal(err)
+	}
+	sameKeys(t, server, st, "a rule/one", subjects...)
+}
+
+// fakeRedis sends each connection one of the replies, in order, whatever it is asked, and no more after it. received waits
+// for the end of the last connection, and returns how many bytes came by it.
+func fakeRedis(t *testing.T, replies ...string) (addr string, received func() int64) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := make(chan int64, 1)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		defer close(last)
+		for i, reply := range replies {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(c, reply)
+			_ = c.(*net.TCPConn).CloseWrite()
+			if n, _ := io.Copy(io.Discard, c); i == len(replies)-1 {
+				last <- n
+			}
+			_ = c.Close()
+		}
+	}()
+	return l.Addr().String(), func() int64 { return <-last }
+}
+
+const javaFaults = `
+import java.io.*;
+import java.nio.charset.StandardCharsets;
+import java.util.*;
+
+public class Main {
+    public static void main(String[] a) throws Exception {
+        for (int i = 0; i < Integer.parseInt(a[1]); i++) System.out.println(take(Integer.parseInt(a[0]), "192.0.2.1"));
+        System.out.println(take(Integer.parseInt(a[0]), "\ud800"));
+    }
+    private static String take(int port, String subject) throws Exception {
+        try (var socket = new java.net.Socket("127.0.0.1", port)) {
+            socket.setSoTimeout(10000);
+            var in = new BufferedReader(new InputStreamReader(socket.getInputStream(), StandardCharsets.UTF_8));
+            return Arrays.toString(new Sluice(in, socket.getOutputStream(), "", "", "login", "token_bucket", List.of()).take(subject, 1));
+        } catch (IOException e) {
+            return "IOException";
+        } catch (Exception e) {
+            return e.getClass().getSimpleName();
+        }
+    }
+}
+`
+
+// A reply that is cut off or unusable is an IOException, and so is a Redis that does not know the script that it was sent.
+func TestJavaFaults(t *testing.T) {
+	const good, unknown = "*4\r\n:1\r\n:9\r\n:0\r\n:12000\r\n", "-NOSCRIPT No matching script.\r\n"
+	replies := [][2]string{ // what Redis sends, and what take does
+		{good, "[1, 9, 0, 12000]"},
+		{unknown + good, "[1, 9, 0, 12000]"},
+		{"*4\r\n:0\r\n:9\r\n:-1\r\n:0\r\n", "[0, 9, -1, 0]"},
+		{"-ERR x\r\n", "IOException"},
+		{unknown + unknown + good, "IOException"}, // which is not asked a third time
+		{unknown + "-ERR x\r\n", "IOException"},
+		{"*5" + good[2:] + ":1\r\n", "IOException"},
+		{"*40" + good[2:], "IOException"},
+	}
+	for cut := range len(good) {
+		replies = append(replies, [2]string{good[:cut], "IOException"})
+	}
+	for _, element := range []string{"-ERR x", "$1\r\n1", "1", ":", ":x", ":-", "$-1", "_", ":9999999999999999999", ":1:1"} {
+		replies = append(replies, [2]string{"*4\r\n" + element + "\r\n" + good[len("*4\r\n:1\r\n"):], "IOException"})
+	}
+	folder := t.TempDir()
+	java(t, folder, javaFaults)
+	var texts []string
+	for _, reply := range replies {
+		texts = append(texts, reply[0])
+	}
+	addr, received := fakeRedis(t, append(texts, "")...)
+	_, port, _ := net.SplitHostPort(addr)
+	got := strings.Split(strings.TrimSpace(finish(t, "java", "-cp", folder, "Main", port, strconv.Itoa(len(replies)))), "\n")
+	if len(got) != len(replies)+1 {
+		t.Fatalf("%d lines for %d replies: %q", len(got), len(replies), got)
+	}
+	for i, reply := range replies {
+		if got[i] != reply[1] {
+			t.Errorf("reply %q: %s: want %s", reply[0], got[i], reply[1])
+		}
+	}
+	if got, sent := got[len(replies)], received(); got != "IllegalArgumentException" || sent != 0 {
+		t.Errorf("a lone surrogate: %s, %d bytes sent: want an IllegalArgumentException, since it has no key", got, sent)
+	}
 }
 
 // patient are edits of nginx.conf: it waits for Redis on a busy machine, and is one process, which ends with the test.
@@ -384,6 +516,127 @@ func TestNginxLuaWithHungRedis(t *testing.T) {
 			t.Fatal("Redis is back, and nginx goes on without it")
 		}
 	}
+}
+
+// A cost that is no whole number from 0 on is an error before anything is counted, with Redis and without.
+func TestNginxLuaRefusesCosts(t *testing.T) {
+	const count = 6
+	server := redistest.Start(t)
+	st, params := bucket(t, count)
+	site := nginx(t, server.Addr, st, params, count, append(patient, "remote_addr, 1)",
+		`remote_addr, loadstring("return " .. ngx.unescape_uri(ngx.var.arg_n))())`)...)
+	with := func(n string) string {
+		res := ask(t, site+"?n="+url.QueryEscape(n))
+		return fmt.Sprintf("%d %s %s", res.StatusCode, res.Header.Get("X-RateLimit-Remaining"), res.Header.Get("Retry-After"))
+	}
+	refuses := func(when, remaining string) {
+		for _, n := range []string{"-1", "-5", "0.5", "0/0", "1/0", "-1/0", "nil", "{}", "'x'", "true"} {
+			if got := with(n); got != "500  " {
+				t.Errorf("%s, n = %s: %q: want status 500", when, n, got)
+			}
+			if got := with("0"); got != "200 "+remaining+" " {
+				t.Errorf("%s, after n = %s: %q: want %s remaining, as before", when, n, got, remaining)
+			}
+		}
+	}
+	if got := with("2"); got != "200 4 " {
+		t.Errorf("by Redis: %q: want 4 remaining", got)
+	}
+	refuses("by Redis", "4")
+	server.Kill()
+	if got := with("2"); got != "200 1 " {
+		t.Errorf("without Redis: %q: want 1 remaining, of half of %d", got, count)
+	}
+	refuses("without Redis", "1")
+	for _, n := range []string{"4", "1e15", "2^53", "1e300"} { // sums of which a float would lose what was used
+		if got := with(n); got != "429 1 " {
+			t.Errorf("without Redis, n = %s: %q: want 1 remaining, and that it never passes", n, got)
+		}
+	}
+	if got := with("1"); got != "200 0 " {
+		t.Errorf("without Redis: %q: want the last one to pass", got)
+	}
+}
+
+// A reply that is not four numbers decides nothing: nginx counts by itself.
+func TestNginxLuaFaults(t *testing.T) {
+	replies := [][2]string{ // what Redis sends, and what remains: of 3 without it
+		{"*4\r\n:1\r\n:9\r\n:0\r\n:12000\r\n", "9"},
+		{"*4\r\n:1\r\n-ERR x\r\n:0\r\n:12000\r\n", "2"},
+		{"*4\r\n:1\r\n:8\r\n:0\r\n:12000\r\n", "8"}, // asked at once, after an error
+		{"*4\r\n:1\r\n$7\r\n:0\r\n:12000\r\n", "1"},
+	}
+	var texts []string
+	for _, reply := range replies {
+		texts = append(texts, reply[0])
+	}
+	addr, _ := fakeRedis(t, texts...)
+	st, params := bucket(t, 6)
+	site := nginx(t, addr, st, params, 6, patient...)
+	for _, reply := range replies {
+		if res := ask(t, site); res.StatusCode != http.StatusOK || res.Header.Get("X-RateLimit-Remaining") != reply[1] {
+			t.Errorf("reply %q: status %d, %q remaining: want 200, %s", reply[0], res.StatusCode, res.Header.Get("X-RateLimit-Remaining"), reply[1])
+		}
+	}
+}
+
+// Why nginx counts locally is in its log at the default level, and not once a request. Errors stop nobody from asking.
+func TestNginxLuaLogsWhy(t *testing.T) {
+	server := redistest.Start(t)
+	st, params := bucket(t, 6)
+	log := filepath.Join(t.TempDir(), "error.log")
+	site := nginx(t, server.Addr, st, params, 6, append(patient, "error_log stderr warn;", "error_log "+log+";")...)
+	admin := server.Client()
+	do := func(args ...any) {
+		t.Helper()
+		if err := admin.Do(t.Context(), args...).Err(); err != nil {
+			t.Fatalf("%v: %v", args, err)
+		}
+	}
+	lines := func(why string) (n int) {
+		text, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if strings.Contains(line, "[error]") && strings.Contains(line, "counts locally: ") && strings.Contains(line, why) {
+				n++
+			}
+		}
+		return n
+	}
+	logs := func(why string) {
+		t.Helper()
+		const calls = 50
+		start := time.Now()
+		for range calls {
+			ask(t, site)
+		}
+		seconds := int(time.Since(start)/time.Second) + 1
+		if n := lines(why); n == 0 || n > seconds+1 {
+			t.Errorf("%s: %d lines for %d requests in %d s: want one a second", why, n, calls, seconds)
+		}
+	}
+	const key = "sluice:{127.0.0.1}:login:token_bucket"
+	ask(t, site)
+	if n := lines(""); n != 0 {
+		t.Errorf("%d lines with Redis at work: want none", n)
+	}
+	do("SET", key, "no hash")
+	logs("-WRONGTYPE")
+	do("DEL", key)
+	do("REPLICAOF", "127.0.0.1", "1")
+	logs("-READONLY")
+	do("REPLICAOF", "NO", "ONE")
+	do("CONFIG", "SET", "requirepass", "secret")
+	do("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes") // those of nginx, which came in before
+	logs("-NOAUTH")
+	do("CONFIG", "SET", "requirepass", "")
+	if got := ask(t, site).Header.Get("X-RateLimit-Remaining"); got != "5" {
+		t.Errorf("%s remaining: want 5, by Redis, at once", got)
+	}
+	server.Kill()
+	logs("connection refused")
 }
 
 const pythonMany = `

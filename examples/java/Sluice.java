@@ -6,22 +6,22 @@ import java.util.*;
 public record Sluice(BufferedReader in, OutputStream out, String script, String sha, String rule, String algorithm, List<String> params) {
     /** Charges n: {allowed, remaining, retry_after_ms, reset_after_ms}. An IOException: Redis could not decide. */
     public long[] take(String subject, long n) throws Exception {
-        String key = "sluice:{" + part(subject) + "}:" + part(rule) + ":" + algorithm;
-        long[] reply = call("EVALSHA", sha, "1", key, "", "" + n);
-        return reply != null ? reply : call("EVAL", script, "1", key, "", "" + n); // NOSCRIPT: nothing was executed
+        return call("EVALSHA", sha, "sluice:{" + part(subject) + "}:" + part(rule) + ":" + algorithm, "" + n);
     }
-    private long[] call(String... args) throws IOException {
-        StringBuilder text = new StringBuilder("*" + (args.length + params.size()) + "\r\n");
-        for (List<String> list : List.of(List.of(args), params))
-            for (String a : list) text.append("$" + a.getBytes(UTF_8).length + "\r\n" + a + "\r\n");
-        out.write(text.toString().getBytes(UTF_8));
-        String first = "" + in.readLine();
-        if (!first.equals("*4") && !first.startsWith("-NOSCRIPT")) throw new IOException("Redis: " + first);
-        return first.equals("*4") ? new long[] {number(), number(), number(), number()} : null;
+    private long[] call(String command, String text, String key, String n) throws IOException {
+        var words = java.util.stream.Stream.concat(List.of(command, text, "1", key, "", n).stream(), params.stream())
+            .map(w -> "$" + w.getBytes(UTF_8).length + "\r\n" + w + "\r\n").toList();
+        out.write(("*" + words.size() + "\r\n" + String.join("", words)).getBytes(UTF_8));
+        String reply = "";
+        for (int c, lines = 0; lines < (reply.startsWith("*4") ? 5 : 1) && (c = in.read()) >= 0; lines += c == '\n' ? 1 : 0)
+            reply += (char) c; // readLine would take half a number for a line, where the reply is cut off
+        if (command.equals("EVALSHA") && reply.startsWith("-NOSCRIPT")) return call("EVAL", script, key, n); // not executed
+        if (!reply.matches("\\*4\r\n(:-?\\d{1,18}\r\n){4}")) throw new IOException("Redis: " + reply.strip());
+        return Arrays.stream(reply.strip().split("\r\n:")).skip(1).mapToLong(Long::parseLong).toArray();
     }
-    private long number() throws IOException { return Long.parseLong(in.readLine().substring(1)); }
     private static String part(String s) throws Exception { // of a key, as docs/lua.md has it
         byte[] b = s.getBytes(UTF_8);
+        if (!UTF_8.newEncoder().canEncode(s)) throw new IllegalArgumentException("sluice: " + s + ": want no lone surrogate");
         if (b.length > 128) return "%%" + HexFormat.of().formatHex(java.security.MessageDigest.getInstance("SHA-256").digest(b));
         String plain = java.net.URLEncoder.encode(s, UTF_8).replace("+", "%20").replace("*", "%2A");
         return s.isEmpty() ? "%" : plain.replace("%3A", ":").replace("%40", "@").replace("%2F", "/");
