@@ -79,7 +79,7 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// running is a command in a process group and with a folder for temporary files of its own.
+// running is a command in a process group and with a folder for temporary files of its own, whose name has a space.
 type running struct {
 	t        *testing.T
 	cmd      *exec.Cmd
@@ -90,7 +90,10 @@ type running struct {
 
 func start(t *testing.T, env []string, name string, args ...string) *running {
 	t.Helper()
-	r := &running{t: t, cmd: exec.Command(name, args...), tmp: t.TempDir()}
+	r := &running{t: t, cmd: exec.Command(name, args...), tmp: filepath.Join(t.TempDir(), "a b")}
+	if err := os.Mkdir(r.tmp, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	r.cmd.Env = append(append(os.Environ(), "TMPDIR="+r.tmp), env...)
 	r.cmd.Stdout, r.cmd.Stderr = &r.out, &r.err
 	r.cmd.WaitDelay = 10 * time.Second
@@ -113,6 +116,15 @@ func (r *running) until(what string, holds func() bool) {
 			r.t.Fatalf("not %s:\n%s\n%s", what, &r.out, &r.err)
 		}
 	}
+}
+
+// builds waits until Go is at work: the ports have been looked at, and nothing listens there yet.
+func (r *running) builds() {
+	r.t.Helper()
+	r.until("building", func() bool {
+		found, err := filepath.Glob(filepath.Join(r.tmp, "*", "go-build*"))
+		return r.process.Ended() || err == nil && len(found) > 0
+	})
 }
 
 // clean checks that neither a process nor a file is left.
@@ -309,19 +321,74 @@ func TestClosedPipe(t *testing.T) {
 	}
 }
 
-// A port that is taken is an error that names the variable, and not an answer of another's.
-func TestTakenPort(t *testing.T) {
+// Ctrl-C before there is anything to see is no success, and leaves none of the builder's files.
+func TestCtrlCWhileBuilding(t *testing.T) {
+	e := example{ports: map[string]string{"PORT": "8080"}}
+	env, _ := e.free(t)
+	r := start(t, env, "sh", "load/run.sh")
+	r.builds()
+	if err := syscall.Kill(-r.cmd.Process.Pid, syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	r.clean()
+	if code := r.cmd.ProcessState.ExitCode(); code != 130 {
+		t.Errorf("%v:\n%s\n%s\nwant exit status 130", r.cmd.ProcessState, &r.out, &r.err)
+	}
+}
+
+// A port that can't be used is an error that names its variable, before anything is built.
+func TestPort(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	r := start(t, []string{"PORT=" + port}, "sh", "load/run.sh", "--once")
-	r.clean()
-	want := "port " + port + " is taken: set PORT to another"
-	if r.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(r.err.String(), want) {
-		t.Errorf("%v, %q: want exit status 1 and %q", r.cmd.ProcessState, &r.err, want)
+	_, taken, _ := net.SplitHostPort(l.Addr().String())
+	const bound = ": want a number from 1 to 65535"
+	for _, c := range []struct{ name, port, check, want string }{
+		{"taken", taken, "", "port " + taken + " is taken: set PORT to another"},
+		{"given twice", "1", "1", "port 1 is PORT already: set CHECK_PORT to another"},
+		{"a word", "abc", "", "PORT=abc" + bound},
+		{"0", "0", "", "PORT=0" + bound},
+		{"too large", "65536", "", "PORT=65536" + bound},
+		{"beyond 64 bits", "18446744073709559616", "", "PORT=18446744073709559616" + bound},
+		{"octal", "010000", "", "PORT=010000" + bound},
+		{"two", "1 2", "", "PORT=1 2" + bound},
+		{"the second", "1", "-1", "CHECK_PORT=-1" + bound},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := start(t, []string{"PORT=" + c.port, "CHECK_PORT=" + c.check}, "sh", "nginx/run.sh", "--once")
+			r.clean()
+			want := "nginx/run.sh: " + c.want + "\n"
+			if r.cmd.ProcessState.ExitCode() != 1 || r.err.String() != want || r.out.String() != "" {
+				t.Errorf("%v, %q, %q: want exit status 1 and %q", r.cmd.ProcessState, &r.out, &r.err, want)
+			}
+		})
+	}
+}
+
+// Who takes a port while the example is being built is not asked in its place, be the program that was to listen there
+// at an end or, as nginx for a while, at its next try.
+func TestPortOfAnother(t *testing.T) {
+	for _, address := range []string{"127.0.0.1:0", "0.0.0.0:0", "[::]:0"} {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Logf("%s: %v", address, err) // a machine without IPv6
+			continue
+		}
+		t.Cleanup(func() { l.Close() })
+		_, port, _ := net.SplitHostPort(l.Addr().String())
+		for _, program := range []string{"true", "sleep 60"} {
+			t.Run(address+" "+program, func(t *testing.T) {
+				t.Parallel()
+				r := start(t, nil, "sh", "-c", ". ./start.sh; start "+port+" "+program+"; echo started", "load/run.sh")
+				r.clean()
+				want := "load/run.sh: port " + port + " was taken before "
+				if r.cmd.ProcessState.ExitCode() != 1 || !strings.HasPrefix(r.err.String(), want) || r.out.String() != "" {
+					t.Errorf("%v, %q, %q: want exit status 1 and %q", r.cmd.ProcessState, &r.out, &r.err, want)
+				}
+			})
+		}
 	}
 }
 

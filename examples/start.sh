@@ -1,5 +1,6 @@
 # What each run.sh begins with: `. "$(dirname "$0")/../start.sh"`. All that it starts ends with it, at Ctrl-C too, and so do
-# its files. With --once it sends its requests itself, prints the answers, and ends: 0 if all were answered.
+# its files. With --once it sends its requests itself, prints the answers, and ends: 0 if all were answered. A signal before
+# it has shown what it is there for is no success: 128 and the signal's number.
 set -eu
 
 case $#${1-} in
@@ -12,8 +13,9 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 tmp=$(mktemp -d)
 chmod 711 "$tmp" # nginx works as another user
+export GOTMPDIR="$tmp" # go leaves its files when it is interrupted
 sluice=$tmp/sluice
-pids=
+pids= ports=
 
 finish() {
 	trap '' HUP INT PIPE TERM
@@ -22,7 +24,9 @@ finish() {
 	rm -rf "$tmp"
 }
 trap finish EXIT
-trap 'exit 0' HUP INT TERM
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
 trap 'exit 1' PIPE # who read what it prints has gone
 
 fail() {
@@ -44,10 +48,42 @@ listens() {
 	[ $code != 7 ]
 }
 
-# port NAME DEFAULT: a port to use, from the environment.
+# ours PORT PID: the process is the one that listens there, on loopback, and not another that came first. Linux can tell, of
+# processes that it lets us see; elsewhere one that could not listen has ended by then.
+ours() {
+	sockets=$(awk -v at="(^0+|0100007F|7F000001):$(printf %04X "$1")\$" '$4 == "0A" && $2 ~ at { print $10 }' \
+		/proc/net/tcp /proc/net/tcp6 2>/dev/null) || true
+	open=$(ls -l "/proc/$2/fd" 2>/dev/null) || true
+	if [ -z "$sockets" ] || [ -z "$open" ]; then
+		sleep 1
+		kill -0 "$2" 2>/dev/null
+		return
+	fi
+	for socket in $sockets; do # some programs share a port (SO_REUSEPORT): none may be another's
+		case $open in
+		*"socket:[$socket]"*) ;;
+		*) return 1 ;;
+		esac
+	done
+}
+
+# port NAME DEFAULT: a port to use, from the environment, and not that of another name.
 port() {
-	eval "$1=\${$1:-$2} number=\${$1:-$2}"
+	eval "number=\${$1:-$2}"
+	want="$1=$number: want a number from 1 to 65535"
+	case $number in
+	*[!0-9]* | 0* | ??????*) fail "$want" ;;
+	esac
+	[ "$number" -le 65535 ] || fail "$want"
+	case "$ports " in
+	*"=$number "*)
+		other=${ports%="$number"*}
+		fail "port $number is ${other##* } already: set $1 to another"
+		;;
+	esac
 	! listens "$number" || fail "port $number is taken: set $1 to another"
+	ports="$ports $1=$number"
+	eval "$1=$number"
 }
 
 build() {
@@ -55,7 +91,7 @@ build() {
 	(cd "$root" && go build -o "$sluice" ./cmd/sluice)
 }
 
-# start PORT COMMAND...: in the background, until it listens there.
+# start PORT COMMAND...: in the background, until it listens there itself.
 start() {
 	number=$1
 	shift
@@ -64,10 +100,11 @@ start() {
 	pids="$pids $pid"
 	tries=100
 	until listens "$number"; do
-		kill -0 "$pid" 2>/dev/null || fail "$1 has ended"
-		[ $((tries -= 1)) -gt 0 ] || fail "$1 does not listen on port $number"
+		kill -0 "$pid" 2>/dev/null || fail "${1##*/} has ended"
+		[ $((tries -= 1)) -gt 0 ] || fail "${1##*/} does not listen on port $number"
 		sleep 0.1
 	done
+	ours "$number" "$pid" || fail "port $number was taken before ${1##*/} could listen there"
 }
 
 # service PORT: Sluice's own echo, without a limit.
@@ -77,13 +114,13 @@ rules: [{name: none, match: /, limits: [{algorithm: fixed_window, limit: 1/h, su
 	start "$1" "$sluice" serve "$tmp/none.yaml" --listen "127.0.0.1:$1" --admin off
 }
 
-# nginx_on PORT GLOBALS SED...: nginx with the folder's nginx.conf, edited, and all its files under $tmp.
+# nginx_on PORT GLOBALS SED...: nginx with the folder's nginx.conf, edited, and all its files under $tmp, its prefix.
 nginx_on() {
 	needs nginx nginx-light
 	listen=$1 globals=$2
 	shift 2
-	files="client_body_temp_path $tmp/body; proxy_temp_path $tmp/proxy; fastcgi_temp_path $tmp/fastcgi;"
-	files="$files uwsgi_temp_path $tmp/uwsgi; scgi_temp_path $tmp/scgi;"
+	files='client_body_temp_path body; proxy_temp_path proxy;'
+	files="$files fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;"
 	sed "$@" -e "s#^http {#http { $files#" "$here/nginx.conf" >"$tmp/nginx.conf"
 	start "$listen" nginx -p "$tmp" -e stderr -c "$tmp/nginx.conf" -g "$globals"
 }
@@ -119,9 +156,10 @@ try() {
 	done
 }
 
-# hold waits for Ctrl-C.
+# hold waits for Ctrl-C, which is how all ends well.
 hold() {
 	[ -z "$once" ] || exit 0
+	trap 'exit 0' HUP INT TERM
 	echo 'Ctrl-C ends it.'
 	wait
 }
