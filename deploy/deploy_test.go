@@ -5,6 +5,7 @@ package deploy_test
 import (
 	"bufio"
 	"debug/elf"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -138,6 +139,81 @@ func TestRules(t *testing.T) {
 	_, rest, _ := strings.Cut(text, "\n")
 	if got := at[map[string]any](t, objects(t)["ConfigMap"], "data")["rules.yaml"]; got != rest {
 		t.Errorf("kubernetes.yaml: the ConfigMap has\n%s\nwant\n%s", got, rest)
+	}
+}
+
+// What a container serves is reached from outside, and no more than that is said to be: the operators' port, which shows
+// who is denied, is open where arguments say so.
+func TestDockerfilePorts(t *testing.T) {
+	text := read(t, "Dockerfile")
+	line := regexp.MustCompile(`(?m)^CMD (\[.*\])$`).FindStringSubmatch(text)
+	if line == nil {
+		t.Fatal("Dockerfile: no CMD [...]")
+	}
+	var args []string
+	if err := json.Unmarshal([]byte(line[1]), &args); err != nil {
+		t.Fatalf("Dockerfile: CMD: %v", err)
+	}
+	var open []string
+	for _, flag := range []string{"--listen", "--admin"} {
+		i := slices.Index(args, flag)
+		if i < 0 || i+1 == len(args) {
+			t.Fatalf("Dockerfile: CMD %v: want %s, whose default is an address that nobody else reaches", args, flag)
+		}
+		if port, ok := strings.CutPrefix(args[i+1], ":"); ok {
+			open = append(open, port)
+		} else if args[i+1] != "off" {
+			t.Errorf("Dockerfile: CMD: %s %s is not reached from outside: want :PORT or off", flag, args[i+1])
+		}
+	}
+	var said []string
+	for _, m := range regexp.MustCompile(`(?m)^EXPOSE (.*)$`).FindAllStringSubmatch(text, -1) {
+		said = append(said, strings.Fields(m[1])...)
+	}
+	if !slices.Equal(said, open) {
+		t.Errorf("Dockerfile: EXPOSE %v, and CMD opens %v", said, open)
+	}
+}
+
+// A rule file is mounted by its folder: a mount of the file itself stays with the one that editors replace.
+func TestMounts(t *testing.T) {
+	var compose any
+	if err := yaml.Unmarshal([]byte(read(t, "docker-compose.yaml")), &compose); err != nil {
+		t.Fatal(err)
+	}
+	mounts := texts(at[[]any](t, compose, "services.sluice-1.volumes"))
+	for _, m := range regexp.MustCompile(`-v "([^"]*)"`).FindAllStringSubmatch(read(t, "Dockerfile"), -1) {
+		mounts = append(mounts, strings.Replace(m[1], "$PWD", "..", 1))
+	}
+	if len(mounts) != 2 {
+		t.Errorf("mounts %v: want one of compose and one of the Dockerfile", mounts)
+	}
+	for _, mount := range mounts {
+		parts := strings.Split(mount, ":")
+		if len(parts) != 3 || parts[1] != "/etc/sluice" || parts[2] != "ro" {
+			t.Errorf("%s: want FOLDER:/etc/sluice:ro", mount)
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(parts[0], "rules.yaml")); err != nil {
+			t.Errorf("%s: %v", mount, err)
+		}
+	}
+}
+
+// A pod that ends goes on serving until no new request is sent to it, and then has the time that the command gives those
+// under way.
+func TestPodEnds(t *testing.T) {
+	const pod = "spec.template.spec."
+	deployment := objects(t)["Deployment"]
+	grace := regexp.MustCompile(`(?m)^\s*graceTime\s*= (\d+) \* time\.Second`).FindStringSubmatch(read(t, "../cmd/sluice/serve.go"))
+	if grace == nil {
+		t.Fatal("cmd/sluice/serve.go: no graceTime = N * time.Second")
+	}
+	under, _ := strconv.Atoi(grace[1])
+	sleep := at[int](t, deployment, pod+"containers.0.lifecycle.preStop.sleep.seconds")
+	total := at[int](t, deployment, pod+"terminationGracePeriodSeconds")
+	if sleep < 1 || total <= sleep+under {
+		t.Errorf("kubernetes.yaml: %d s until SIGKILL: want more than the %d s of preStop and %d s for requests under way", total, sleep, under)
 	}
 }
 

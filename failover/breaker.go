@@ -10,6 +10,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,6 +55,8 @@ const (
 // Breaker counts how the calls to one shared store end, and keeps them away from it while it fails. There is one for a
 // Redis, not one for a rule. It is safe for concurrent use.
 //
+// A half-open breaker waits for a call that probes: for a process that has none, see Probe.
+//
 // An unanswered or refused call is a failure; a cancelled one, one whose state is unusable (ErrState), and one whose
 // caller gave it less than 10 ms, count neither way.
 type Breaker struct {
@@ -62,6 +66,9 @@ type Breaker struct {
 	changes changes
 	fleet   fleet
 	waiting waiting
+
+	probeRule  string // Key.Rule of Probe's asks: its own, so that no other process's charges deny them
+	unanswered atomic.Pointer[probed]
 
 	state     atomic.Uint32 // a State
 	openUntil atomic.Int64  // ns since start: until when Open needs no second look
@@ -91,7 +98,10 @@ func New(o Options) *Breaker {
 	if o.Probes <= 0 {
 		o.Probes = 1
 	}
-	b := &Breaker{options: o, start: time.Now(), changes: changes{tell: o.OnChange}}
+	b := &Breaker{
+		options: o, start: time.Now(), changes: changes{tell: o.OnChange},
+		probeRule: "probe-" + strconv.FormatUint(rand.Uint64(), 36),
+	}
 	b.ctx, b.stop = context.WithCancel(context.Background())
 	b.breaker = gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
 		MaxRequests:   uint32(min(o.Probes, 1<<16)),

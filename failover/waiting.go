@@ -116,7 +116,7 @@ func (b *Breaker) sendOne(w waiter) (asked bool) {
 			asked = true
 		}
 	}()
-	asked, _ = b.call(ctx, func() error {
+	asked, _ = b.call(ctx, w.store, &w.ask, func() error {
 		_, err := w.store.Take(ctx, w.ask)
 		return err
 	})

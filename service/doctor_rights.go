@@ -90,9 +90,14 @@ return type(reply) == 'table' and reply.err or ''`
 		if err != nil { // said elsewhere
 			continue
 		}
-		if strings.Contains(said, "can't run this command") || strings.Contains(said, "NOPERM") || strings.Contains(said, "no permissions to run") {
+		if lacksRight(said) {
 			lacking = append(lacking, fmt.Sprintf("+%s", command[0]))
 		}
 	}
 	return lacking
+}
+
+// lacksRight tells whether an answer of a server, in any of its versions' words, is that a user may not run a command.
+func lacksRight(said string) bool {
+	return strings.Contains(said, "can't run this command") || strings.Contains(said, "NOPERM") || strings.Contains(said, "no permissions to run")
 }

@@ -19,3 +19,16 @@ func (o Options) Seldom() Options {
 	o.times.overrides = time.Hour
 	return o
 }
+
+// Reading returns o with reads of the file that first call before, and are waited for within this time.
+func (o Options) Reading(before func(), within time.Duration) Options {
+	o.read = func(path string) text { before(); return read(path) }
+	o.times.read = within
+	return o
+}
+
+// Closing returns o with this time for Close to wait.
+func (o Options) Closing(within time.Duration) Options {
+	o.times.close = within
+	return o
+}

@@ -18,7 +18,16 @@ type text struct {
 	err  error  // why it could not be read
 }
 
+// read reads what must be a regular file, or a link to one, since it is read again and again. It looks before it opens: to
+// open a pipe that nobody writes to would block for ever.
 func read(path string) text {
+	info, err := os.Stat(path)
+	if err != nil {
+		return unread(err)
+	}
+	if !info.Mode().IsRegular() {
+		return unread(fmt.Errorf("rule file %s: %s: want a regular file", path, kind(info.Mode())))
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return unread(err)
@@ -31,6 +40,19 @@ func read(path string) text {
 	return text{data: data, hash: hash(data)}
 }
 
+// kind names what a file is that is not a regular one.
+func kind(mode os.FileMode) string {
+	switch {
+	case mode.IsDir():
+		return "a directory"
+	case mode&os.ModeNamedPipe != 0:
+		return "a pipe"
+	case mode&os.ModeSocket != 0:
+		return "a socket"
+	}
+	return "a device"
+}
+
 func unread(err error) text {
 	return text{hash: hash([]byte(err.Error())), err: fmt.Errorf("service: %w", err)}
 }
@@ -40,11 +62,8 @@ func hash(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// rules compiles the text. The error is of type rulefile.Errors where the text is faulty.
+// rules compiles a text that could be read. The error is of type rulefile.Errors where it is faulty.
 func (t text) rules(path string) (*policy.Rules, error) {
-	if t.err != nil {
-		return nil, t.err
-	}
 	config, err := rulefile.Parse(path, t.data)
 	if err != nil {
 		return nil, err

@@ -9,7 +9,10 @@ import (
 	"testing"
 	"time"
 
+	goredis "github.com/redis/go-redis/v9"
+
 	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/failover"
 	"github.com/sluice-go/sluice/internal/redistest"
 	"github.com/sluice-go/sluice/service"
 )
@@ -217,5 +220,83 @@ func TestInstances(t *testing.T) {
 		if keys := client.Keys(t.Context(), "*instances").Val(); len(keys) != 0 {
 			t.Errorf("%q: after Close there are %q, want none: both signed off", c.failover, keys)
 		}
+	}
+}
+
+// breaker waits until the breaker is in a state, without a request.
+func breaker(t *testing.T, s *service.Service, want failover.State) {
+	t.Helper()
+	for give := time.Now().Add(20 * time.Second); s.Process().Breaker() != want; time.Sleep(time.Millisecond) {
+		if time.Now().After(give) {
+			t.Fatalf("the breaker is %v, want %v", s.Process().Breaker(), want)
+		}
+	}
+}
+
+// An outage under requests, and then none: once Redis is back, the process sees it by itself.
+func TestRedisBackWithoutRequests(t *testing.T) {
+	server := redistest.Start(t)
+	s := open(t, write(t, "", outages("redis://"+server.Addr, "")), service.Options{}.Quickly())
+	server.Kill()
+	statuses(s, "/local", 10)
+	if got := s.Process().Breaker(); got == failover.Closed {
+		t.Fatal("ten requests without Redis leave the breaker closed")
+	}
+	server.Restart()
+	breaker(t, s, failover.Closed)
+}
+
+// A Redis that answers reads and refuses writes is not back, and the breaker does not close until it takes them; for a user
+// who may not read overrides, neither later nor sooner.
+func TestRedisRefusesWritesWithoutRequests(t *testing.T) {
+	server := redistest.Start(t)
+	admin := server.Client()
+	memory := func(most string) {
+		t.Helper()
+		if err := admin.ConfigSet(t.Context(), "maxmemory", most).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rights := []string{"~sluice:*", "+evalsha", "+eval", "+time", "+hmget", "+hset", "+pexpire", "+del", "+hello"}
+	for name, client := range map[string]*goredis.Client{
+		"all rights": admin, "no overrides": redistest.ACLUser(t, server, rights...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			closed, probes := 0, 0
+			s := open(t, write(t, "", outages("redis://"+server.Addr, "")), service.Options{Client: client, OnBreaker: func(_, to failover.State) {
+				mu.Lock()
+				defer mu.Unlock()
+				switch to {
+				case failover.Closed:
+					closed++
+				case failover.HalfOpen:
+					probes++
+				}
+			}}.Quickly())
+			count := func() (int, int) {
+				mu.Lock()
+				defer mu.Unlock()
+				return closed, probes
+			}
+			get(s, "/local")
+			memory("1")
+			statuses(s, "/local", 10)
+			for give := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+				s.Process().Breaker()
+				closed, probes := count()
+				if closed != 0 {
+					t.Fatal("the breaker has closed on a Redis that is out of memory")
+				}
+				if probes == 5 {
+					break
+				}
+				if time.Now().After(give) {
+					t.Fatalf("%d probes, want 5: %s", probes, s.Status().OverridesError)
+				}
+			}
+			memory("0")
+			breaker(t, s, failover.Closed)
+		})
 	}
 }

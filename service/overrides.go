@@ -22,8 +22,6 @@ type live struct {
 	err       error // why a later read failed
 }
 
-func (l *live) list() []redis.Override { return slices.Clone(l.known) }
-
 func (l *live) fault() error {
 	if l.err != nil {
 		return l.err
@@ -68,7 +66,11 @@ func (s *Service) followOverrides(ctx context.Context) {
 			was := s.current.Load()
 			s.use(s.overridden(ctx, s.file.rules, was.rules), was.limiters)
 		}
+		s.publish()
 		s.making.Unlock()
+		if list != nil || lacksRight(err.Error()) { // Redis answers, and a process without requests is to see it, too
+			s.store.breaker.Probe(ctx)
+		}
 	}
 }
 

@@ -7,6 +7,8 @@ package service
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -44,18 +46,21 @@ type Options struct {
 	Watch bool
 
 	times times
+	read  func(path string) text // the rule file; nil: read
 }
 
-// times are how long the goroutines of a Service wait. Zero: the default.
+// times are how long a Service and its goroutines wait. Zero: the default.
 type times struct {
 	overrides time.Duration // between two looks at the overrides in Redis, give or take a tenth; 2s
 	settle    time.Duration // that a file must stay the same before it is reloaded; 50ms
 	look      time.Duration // between two looks at a file that nothing was heard of; 10s
+	read      time.Duration // for the file, before its disk counts as away; 10s
+	close     time.Duration // that Close waits for them; 5s
 }
 
 // Service is a rule file at work. It is safe for concurrent use.
 type Service struct {
-	path     string
+	reader   reader
 	logger   *slog.Logger
 	store    opened
 	failures failures
@@ -63,10 +68,12 @@ type Service struct {
 	times    times
 
 	current atomic.Pointer[generation]
+	status  atomic.Pointer[Status] // so that who asks never waits for who makes rules
 
-	making sync.Mutex // held while rules are made of what follows
-	file   loaded
-	live   live
+	reloading turn       // of one reading of the file, so that the last to be read is the one that runs
+	making    sync.Mutex // held while rules are made of what follows; never while the file is read or compiled
+	file      loaded
+	live      live
 
 	stop    context.CancelFunc // ends the goroutines
 	running sync.WaitGroup
@@ -82,8 +89,16 @@ func Open(ctx context.Context, path string, o Options) (*Service, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	text := read(path)
-	rules, err := text.rules(path)
+	t := o.times.orDefault()
+	reader := reader{path: path, read: o.read, within: t.read, busy: newTurn()}
+	if reader.read == nil {
+		reader.read = read
+	}
+	text, err := reader.text(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rules, err := reader.rules(ctx, text)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +109,7 @@ func Open(ctx context.Context, path string, o Options) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{path: path, logger: o.Logger, store: store, now: time.Now, times: o.times.orDefault()}
+	s := &Service{reader: reader, reloading: newTurn(), logger: o.Logger, store: store, now: time.Now, times: t}
 	if o.Clock != nil {
 		s.now = o.Clock
 	}
@@ -104,8 +119,7 @@ func Open(ctx context.Context, path string, o Options) (*Service, error) {
 	s.stop = stop
 	s.closing = sync.OnceValue(func() error {
 		s.stop()
-		s.running.Wait()
-		return s.store.close()
+		return errors.Join(s.wait(), s.store.close())
 	})
 	s.firstOverrides(ctx, rules)
 	s.making.Lock()
@@ -129,6 +143,8 @@ func (t times) orDefault() times {
 	set(&t.overrides, 2*time.Second)
 	set(&t.settle, 50*time.Millisecond)
 	set(&t.look, 10*time.Second)
+	set(&t.read, 10*time.Second)
+	set(&t.close, 5*time.Second)
 	return t
 }
 
@@ -168,6 +184,24 @@ func (s *Service) Current() (*policy.Rules, map[policy.OnOutage]sluice.Store) {
 	return g.rules, g.stores
 }
 
-// Close ends what Open began: it waits for the goroutines, and closes the store. It may be called twice. Requests that
-// come later are answered as in an outage, if their store was in Redis.
+// Close ends what Open began: it waits for the goroutines, for at most five seconds, and closes the store. It may be called
+// twice. Requests that come later are answered as in an outage, if their store was in Redis.
 func (s *Service) Close() error { return s.closing() }
+
+// wait waits for the goroutines. What they do between two looks at their context has no bound of its own: to merge overrides
+// into thousands of rules, to tell a logger of it, to watch a directory whose disk hangs.
+func (s *Service) wait() error {
+	ended := make(chan struct{})
+	go func() {
+		s.running.Wait()
+		close(ended)
+	}()
+	t := time.NewTimer(s.times.close)
+	defer t.Stop()
+	select {
+	case <-ended:
+		return nil
+	case <-t.C:
+		return fmt.Errorf("service: close: a goroutine has not ended after %v", s.times.close)
+	}
+}

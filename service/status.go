@@ -1,6 +1,7 @@
 package service
 
 import (
+	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice/policy"
@@ -26,13 +27,19 @@ type Status struct {
 	OverridesError string           // what is wrong with them, or why a later read failed: the last known are in force; "": nothing
 }
 
-// Status returns what runs now: the same hash in every process of a fleet says that a roll-out is over.
+// Status returns what runs now: the same hash in every process of a fleet says that a roll-out is over. It waits for
+// nothing: during a reload it is what ran before.
 func (s *Service) Status() Status {
-	s.making.Lock()
-	defer s.making.Unlock()
+	st := *s.status.Load()
+	st.Overrides = slices.Clone(st.Overrides)
+	return st
+}
+
+// publish makes what is known now the Status. Service.making is held.
+func (s *Service) publish() {
 	st := Status{
-		Path: s.path, Hash: s.file.hash, Loaded: s.file.at, Mode: s.file.rules.Config().Mode, Rules: len(s.file.rules.All()),
-		Loads: s.file.loads, Refusals: s.file.refusals, Refused: s.file.refused, Overrides: s.live.list(), OverridesRead: s.live.at,
+		Path: s.reader.path, Hash: s.file.hash, Loaded: s.file.at, Mode: s.file.rules.Mode(), Rules: len(s.file.rules.All()),
+		Loads: s.file.loads, Refusals: s.file.refusals, Refused: s.file.refused, Overrides: s.live.known, OverridesRead: s.live.at,
 	}
 	if s.file.err != nil {
 		st.LastError = s.file.err.Error()
@@ -40,5 +47,5 @@ func (s *Service) Status() Status {
 	if err := s.live.fault(); err != nil {
 		st.OverridesError = err.Error()
 	}
-	return st
+	s.status.Store(&st)
 }

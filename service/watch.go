@@ -15,7 +15,7 @@ import (
 // time to look: the text decides. A look at every few seconds finds what no directory tells, such as an edit behind a
 // link, or on a network's disk.
 func (s *Service) startWatching(ctx context.Context) {
-	dir := filepath.Dir(s.path)
+	dir := filepath.Dir(s.reader.path)
 	w, err := fsnotify.NewWatcher()
 	if err == nil {
 		if err = w.Add(dir); err != nil {
@@ -24,7 +24,7 @@ func (s *Service) startWatching(ctx context.Context) {
 	}
 	if err != nil {
 		s.logger.WarnContext(ctx, "sluice: the system does not tell of changes: the rule file is read at times instead",
-			"path", s.path, "every", s.times.look, "error", err)
+			"path", s.reader.path, "every", s.times.look, "error", err)
 		w = nil
 	}
 	s.running.Go(func() { s.watch(ctx, w, dir) })
@@ -80,9 +80,15 @@ func (s *Service) watch(ctx context.Context, w *fsnotify.Watcher, dir string) {
 // changed reloads the file if its text is another than was tried last, and the same as at the last look, which candidate
 // is the hash of: so that a text is not read while it is being written. It returns the hash to look for, or "".
 func (s *Service) changed(ctx context.Context, candidate string) string {
-	s.making.Lock()
-	defer s.making.Unlock()
-	switch t := read(s.path); t.hash {
+	if s.reloading.take(ctx) != nil {
+		return ""
+	}
+	defer s.reloading.end()
+	t, err := s.reader.text(ctx)
+	if err != nil {
+		return ""
+	}
+	switch t.hash {
 	case s.file.tried:
 	case candidate:
 		_ = s.reload(ctx, t) // logged

@@ -2,11 +2,17 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"sync"
+	"time"
+
+	"github.com/sluice-go/sluice/policy"
 )
 
 // parseUpstream reads the URL of a back end: http or https, with a host, and without a query or fragment, which no
@@ -24,16 +30,56 @@ func parseUpstream(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// proxy passes requests on to upstream. X-Forwarded-For, -Host and -Proto are those of the connection that came in:
-// what a client claims in them is dropped. An upstream that does not answer is 502.
-func proxy(upstream *url.URL, errors *log.Logger) http.Handler {
-	return &httputil.ReverseProxy{
+// proxy passes requests on to an upstream.
+type proxy struct {
+	forward  http.Handler
+	upgrades sync.WaitGroup // requests that may become another protocol's connection, and such connections
+}
+
+// newProxy returns a proxy that waits for the upstream's connection, and then for the header of its answer, for at most
+// timeout each. Whose X-Forwarded-* fields go on is up to rules. What comes of the upstream goes on at once, so that
+// a slow answer shows what there is of it.
+func newProxy(upstream *url.URL, timeout time.Duration, rules func() *policy.Rules, errorLog *log.Logger) *proxy {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.DialContext = (&net.Dialer{Timeout: timeout}).DialContext
+	transport.TLSHandshakeTimeout = timeout
+	transport.ResponseHeaderTimeout = timeout
+	var known trusted
+	p := &proxy{}
+	p.forward = takeBody(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(upstream)
-			r.SetXForwarded()
+			setForwarded(r, known.sent(rules(), r.In))
 		},
-		ErrorLog: errors,
+		Transport:     transport,
+		FlushInterval: -1,
+		ErrorHandler:  func(w http.ResponseWriter, r *http.Request, err error) { answerFailed(w, r, err, errorLog) },
+		ErrorLog:      errorLog,
+	})
+	return p
+}
+
+func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Upgrade") != "" {
+		p.upgrades.Add(1)
+		defer p.upgrades.Done()
 	}
+	p.forward.ServeHTTP(w, r)
+}
+
+// answerFailed answers a request that the upstream has not answered.
+func answerFailed(w http.ResponseWriter, r *http.Request, err error, errorLog *log.Logger) {
+	status, says := http.StatusBadGateway, "The upstream does not answer."
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+		status, says = http.StatusGatewayTimeout, "The upstream did not answer in time."
+	}
+	switch {
+	case uploadFailed(r):
+		status, says = http.StatusBadRequest, "The body of the request is malformed or cut off."
+	case r.Context().Err() == nil: // else the client has gone, which is no fault
+		errorLog.Printf("http: proxy error: %v", err)
+	}
+	http.Error(w, says, status)
 }
 
 // echo answers with what was asked: the method, path and query. It shows no header and no body, where secrets are.

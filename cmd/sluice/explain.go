@@ -80,14 +80,14 @@ func (c explain) Run(ctx context.Context, s streams) error {
 func withOverrides(ctx context.Context, s streams, command string, rules *policy.Rules, store *redis.Store) *policy.Rules {
 	set, err := store.Overrides(ctx)
 	if err != nil {
-		fmt.Fprintf(s.err, "sluice: %s: overrides: %v\n", command, err)
+		fmt.Fprintf(s.err, "sluice: %s: overrides: %s\n", command, printable(err.Error()))
 	}
 	if len(set) == 0 {
 		return rules
 	}
 	rules, err = service.Overridden(rules, set, time.Now())
-	if err != nil {
-		fmt.Fprintf(s.err, "sluice: %s: %v\n", command, err)
+	for _, cause := range causes(err) {
+		fmt.Fprintf(s.err, "sluice: %s: %s\n", command, printable(cause.Error()))
 	}
 	return rules
 }
@@ -136,7 +136,7 @@ type explained struct {
 }
 
 func (e explained) write(w io.Writer) {
-	fmt.Fprintf(w, "%s from %s: %s\n", e.request, e.peer, e.verdict())
+	fmt.Fprintf(w, "%s from %s: %s\n", printable(e.request), printable(e.peer), e.verdict())
 	if e.Note != "" {
 		fmt.Fprintf(w, "note: %s\n", e.Note)
 	}
@@ -172,12 +172,12 @@ func writeLimit(w io.Writer, cost int64, l service.LimitAnswer) {
 		about += ", in the shadow: never refuses"
 	}
 	fmt.Fprintf(w, "  %s %v per %s%s\n", l.Limit.Algorithm, l.Ask.Strategy.Limit(), l.Limit.SubjectName, about)
-	fmt.Fprintf(w, "    subject  %s\n", l.Ask.Key.Subject)
+	fmt.Fprintf(w, "    subject  %s\n", printable(l.Ask.Key.Subject))
 	if l.Key != "" {
-		fmt.Fprintf(w, "    key      %s\n", l.Key)
+		fmt.Fprintf(w, "    key      %s\n", printable(l.Key))
 	}
 	if l.Err != nil {
-		fmt.Fprintf(w, "    now      unknown: %v\n", l.Err)
+		fmt.Fprintf(w, "    now      unknown: %s\n", printable(l.Err.Error()))
 		return
 	}
 	d := l.Decision

@@ -111,11 +111,11 @@ func (i inspected) write(w io.Writer) {
 		about = ", by an override"
 	}
 	fmt.Fprintf(w, "limit      %s: %s %v per %s%s\n", i.limit.KeyRule, i.limit.Algorithm, i.strategy.Limit(), i.limit.SubjectName, about)
-	fmt.Fprintf(w, "subject    %s\n", i.subject)
-	fmt.Fprintf(w, "key        %s\n", i.entry.Key)
+	fmt.Fprintf(w, "subject    %s\n", printable(i.subject))
+	fmt.Fprintf(w, "key        %s\n", printable(i.entry.Key))
 	switch {
 	case i.err != nil:
-		fmt.Fprintf(w, "damaged    %v; sluice reset heals it\n", i.err)
+		fmt.Fprintf(w, "damaged    %s; sluice reset heals it\n", printable(i.err.Error()))
 	case len(i.entry.Words) == 0:
 		fmt.Fprintf(w, "remaining  %d of %d: nothing is kept of this subject\n", d.Remaining, d.Limit)
 		return
@@ -136,7 +136,7 @@ func (i inspected) write(w io.Writer) {
 	fmt.Fprint(w, "words     ")
 	for _, name := range script.Words {
 		if value, ok := i.entry.Words[name]; ok {
-			fmt.Fprintf(w, " %s=%.40s", name, value)
+			fmt.Fprintf(w, " %s=%s", name, printable(fmt.Sprintf("%.40s", value)))
 		}
 	}
 	fmt.Fprintln(w)

@@ -175,7 +175,7 @@ func TestSubjectOfAnyBytes(t *testing.T) {
 		}
 		left := fmt.Sprint("remaining  ", 4-n, " of 4")
 		says(t, 0, []string{left}, "inspect", rules, "files", subject)
-		says(t, 0, []string{"subject  path:"}, "explain", rules, "--path", "/f/"+url.PathEscape(subject))
+		says(t, 0, []string{"subject  " + printable("path:"+subject) + "\n"}, "explain", rules, "--path", "/f/"+url.PathEscape(subject))
 	}
 	says(t, 0, []string{"reset, 4 remaining"}, "reset", rules, "files", "\xff")
 	says(t, 1, []string{"nothing is kept"}, "inspect", rules, "files", "\xff")

@@ -143,7 +143,7 @@ func (c override) set(ctx context.Context, w io.Writer, st *redis.Store, o redis
 	if c.JSON {
 		return printJSON(w, overrideOf(o, time.Now()))
 	}
-	_, err := fmt.Fprintf(w, "%s %s: %v %s, in all processes within 5 s\n", o.Rule, o.Subject, o.Limit, end(o))
+	_, err := fmt.Fprintf(w, "%s %s: %v %s, in all processes within 5 s\n", o.Rule, printable(o.Subject), o.Limit, end(o))
 	return err
 }
 
@@ -159,9 +159,9 @@ func (c override) clear(ctx context.Context, w io.Writer, st *redis.Store, o red
 			Cleared bool   `json:"cleared"`
 		}{o.Rule, o.Subject, cleared})
 	} else if cleared {
-		_, err = fmt.Fprintf(w, "%s %s: cleared, in all processes within 5 s\n", o.Rule, o.Subject)
+		_, err = fmt.Fprintf(w, "%s %s: cleared, in all processes within 5 s\n", o.Rule, printable(o.Subject))
 	} else {
-		_, err = fmt.Fprintf(w, "%s %s: there is no override\n", o.Rule, o.Subject)
+		_, err = fmt.Fprintf(w, "%s %s: there is no override\n", o.Rule, printable(o.Subject))
 	}
 	if err == nil && !cleared {
 		err = errSaid
@@ -180,23 +180,21 @@ func (c override) list(ctx context.Context, w io.Writer, st *redis.Store, rules 
 	for _, o := range set {
 		answer.Overrides = append(answer.Overrides, overrideOf(o, now))
 	}
-	for _, err := range []error{unread, unused} {
-		if err != nil {
-			answer.Warnings = append(answer.Warnings, err.Error())
-		}
+	for _, warning := range append(causes(unread), causes(unused)...) {
+		answer.Warnings = append(answer.Warnings, warning.Error())
 	}
 	if c.JSON {
 		return printJSON(w, answer)
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, o := range set {
-		fmt.Fprintf(table, "%s\t%s\t%v\t%s\n", o.Rule, o.Subject, o.Limit, end(o))
+		fmt.Fprintf(table, "%s\t%s\t%v\t%s\n", printable(o.Rule), printable(o.Subject), o.Limit, end(o))
 	}
 	if len(set) == 0 {
 		fmt.Fprintln(table, "no overrides")
 	}
 	for _, warning := range answer.Warnings {
-		fmt.Fprintf(table, "warning: %s\n", warning)
+		fmt.Fprintf(table, "warning: %s\n", printable(warning))
 	}
 	return table.Flush()
 }

@@ -35,22 +35,42 @@ func (p *ports) http(flag, address, line string, server *http.Server) error {
 	})
 }
 
-// grpc is http for a gRPC server.
-func (p *ports) grpc(flag, address, line string, server *grpc.Server) error {
+// proxy is http for a server whose handler has upgrades: connections that carry another protocol by now, of which
+// Shutdown knows nothing. They are requests under way like others.
+func (p *ports) proxy(flag, address, line string, server *http.Server, upgrades *sync.WaitGroup) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	server.BaseContext = func(net.Listener) context.Context { return ctx }
 	return p.open(flag, address, line, port{
 		serve: server.Serve,
 		finish: func(ctx context.Context) error {
-			done := make(chan struct{})
-			go func() { server.GracefulStop(); close(done) }() // ends by Stop at the latest
-			select {
-			case <-done:
-				return nil
-			case <-ctx.Done():
-				return ctx.Err()
+			if err := server.Shutdown(ctx); err != nil {
+				return err
 			}
+			return await(ctx, upgrades.Wait)
 		},
-		cut: server.Stop,
+		cut: func() { _ = server.Close(); cancel() },
 	})
+}
+
+// grpc is http for a gRPC server.
+func (p *ports) grpc(flag, address, line string, server *grpc.Server) error {
+	return p.open(flag, address, line, port{
+		serve:  server.Serve,
+		finish: func(ctx context.Context) error { return await(ctx, server.GracefulStop) },
+		cut:    server.Stop,
+	})
+}
+
+// await calls wait until ctx ends at the latest. wait itself ends once the port is cut.
+func await(ctx context.Context, wait func()) error {
+	done := make(chan struct{})
+	go func() { wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (p *ports) open(flag, address, line string, o port) error {

@@ -41,6 +41,6 @@ func (c reset) Run(ctx context.Context, s streams) error {
 			Remaining int64  `json:"remaining"`
 		}{name, d.Remaining})
 	}
-	fmt.Fprintf(s.out, "%s: reset, %d remaining\n", name, d.Remaining)
+	fmt.Fprintf(s.out, "%s: reset, %d remaining\n", printable(name), d.Remaining)
 	return nil
 }

@@ -132,7 +132,7 @@ func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\'
 func (c scriptCall) write(w io.Writer) {
 	fmt.Fprintf(w, "sha     %s\n", c.SHA)
 	if len(c.Keys) > 0 {
-		fmt.Fprintf(w, "keys    %s\n", c.Keys[0])
+		fmt.Fprintf(w, "keys    %s\n", printable(c.Keys[0]))
 	}
 	fmt.Fprintf(w, "argv    \"\" %s\n", strings.Join(c.Argv[1:], " "))
 	if c.RedisCLI != "" {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
 	"strings"
@@ -21,20 +23,21 @@ import (
 )
 
 type serve struct {
-	Rules       string `arg:"" help:"Rule file."`
-	Listen      string `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address to listen on for requests; port 0 picks a free one; off: none. Default: ${default}."`
-	Upstream    string `placeholder:"URL" help:"Where requests that pass go. Default: a built-in echo of method, path and query."`
-	Check       string `placeholder:"ADDR" help:"Address where nginx, Traefik and Caddy ask whether a request may go on, on any path."`
-	CheckPath   string `placeholder:"PATH" help:"Path of --listen where they may ask as well."`
-	CheckStatus int    `placeholder:"N" help:"Status of a check's refusals, such as 403 for nginx, 400 to 599. Default: the rule's own."`
-	Envoy       string `placeholder:"ADDR" help:"Address of Envoy's rate limit service v3, gRPC without TLS."`
-	Admin       string `default:"127.0.0.1:9180" placeholder:"ADDR" help:"Address for operators: health, metrics, rules, the most denied; off: none. Default: ${default}, or none where that is taken."`
-	AdminToken  string `env:"SLUICE_ADMIN_TOKEN" placeholder:"TOKEN" help:"Lets who sends it reset and override on the admin address; at least 16 bytes. Give it as SLUICE_ADMIN_TOKEN, since arguments are no secret. Default: nobody may."`
+	Rules           string        `arg:"" help:"Rule file."`
+	Listen          filled        `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address to listen on for requests; port 0 picks a free one; off: none. Default: ${default}."`
+	Upstream        filled        `placeholder:"URL" help:"Where requests that pass go. Default: a built-in echo of method, path and query."`
+	UpstreamTimeout time.Duration `default:"60s" placeholder:"TIME" help:"For the upstream to take a connection, and then for the header of its answer; the body may take longer. Default: ${default}."`
+	Check           filled        `placeholder:"ADDR" help:"Address where nginx, Traefik and Caddy ask whether a request may go on, on any path."`
+	CheckPath       string        `placeholder:"PATH" help:"Path of --listen where they may ask as well."`
+	CheckStatus     int           `placeholder:"N" help:"Status of a check's refusals, such as 403 for nginx, 400 to 599. Default: the rule's own."`
+	Envoy           filled        `placeholder:"ADDR" help:"Address of Envoy's rate limit service v3, gRPC without TLS."`
+	Admin           filled        `placeholder:"ADDR" help:"Address for operators: health, metrics, rules, the most denied; off: none. Default: 127.0.0.1:9180, or none where that is taken."`
+	AdminToken      string        `env:"SLUICE_ADMIN_TOKEN" placeholder:"TOKEN" help:"Lets who sends it reset and override on the admin address; at least 16 bytes. Give it as SLUICE_ADMIN_TOKEN, since arguments are no secret. Default: nobody may."`
 }
 
 func (serve) Help() string {
 	return `Requests that the rules let pass go on to the upstream; the others are answered with 429. SIGINT or SIGTERM ends
-it: requests that are under way have ten seconds.
+it: requests that are under way, and connections that were upgraded, have ten seconds.
 
 The rule file is read again when its text changes, and on SIGHUP. Counters are kept. A file with faults is refused, each
 fault is logged with its line and column, and the rules stay as they were.
@@ -59,21 +62,29 @@ const (
 	defaultAdmin = "127.0.0.1:9180" // of --admin
 )
 
+// filled is the value of a flag that is left out, or not empty: an empty one is a variable that somebody forgot to set.
+type filled string
+
+// UnmarshalText takes a value as it was typed.
+func (f *filled) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		return errors.New("want a value, or the flag left out")
+	}
+	*f = filled(text)
+	return nil
+}
+
 // Run serves until ctx ends.
 func (c serve) Run(ctx context.Context, s streams) error {
 	if err := c.check(); err != nil {
 		return misuse{fmt.Errorf("sluice: serve: %w", err)}
 	}
+	upstream, err := c.upstream()
+	if err != nil {
+		return misuse{fmt.Errorf("sluice: serve: %w", err)}
+	}
 	logger := slog.New(slog.NewTextHandler(s.err, nil))
 	errorLog := slog.NewLogLogger(logger.Handler(), slog.LevelError)
-	backend, what := http.Handler(http.HandlerFunc(echo)), "echo"
-	if c.Upstream != "" {
-		upstream, err := parseUpstream(c.Upstream)
-		if err != nil {
-			return misuse{fmt.Errorf("sluice: serve: %w", err)}
-		}
-		backend, what = proxy(upstream, errorLog), upstream.Redacted()
-	}
 	eyes, seen := &gateway.Eyes{}, newMetrics(logger)
 	limits, err := service.Open(ctx, c.Rules, service.Options{
 		Logger: logger, Watch: true, Observer: telemetry.All(eyes, seen.observer), OnBreaker: seen.decisions.BreakerChanged,
@@ -98,15 +109,9 @@ func (c serve) Run(ctx context.Context, s streams) error {
 	var open ports
 	defer open.close()
 	err = errors.Join(
-		open.http("--listen", c.Listen, "listening on http://%s, backend: "+strings.ReplaceAll(what, "%", "%%"), &http.Server{
-			Handler:           withCheck(c.CheckPath, checks, limits.Middleware(backend)),
-			ReadHeaderTimeout: headerTime,
-			IdleTimeout:       idleTime,
-			MaxHeaderBytes:    maxHeader,
-			ErrorLog:          errorLog,
-		}),
-		open.http("--check", c.Check, "checks on http://%s", gateway.Server(checks, errorLog)),
-		open.grpc("--envoy", c.Envoy, "envoy on %s", gateway.RateLimitServer(limits)),
+		c.openListen(&open, upstream, limits, checks, errorLog),
+		open.http("--check", string(c.Check), "checks on http://%s", gateway.Server(checks, errorLog)),
+		open.grpc("--envoy", string(c.Envoy), "envoy on %s", gateway.RateLimitServer(limits)),
 		c.openAdmin(&open, logger, gateway.Server(admin, errorLog)),
 	)
 	if err != nil {
@@ -122,6 +127,8 @@ func (c serve) Run(ctx context.Context, s streams) error {
 // check tells which arguments don't go together.
 func (c serve) check() error {
 	switch {
+	case c.UpstreamTimeout <= 0:
+		return fmt.Errorf("--upstream-timeout %v: want more than 0", c.UpstreamTimeout)
 	case c.CheckPath != "" && (c.CheckPath[0] != '/' || strings.ContainsAny(c.CheckPath, "?#")):
 		return fmt.Errorf("--check-path %q: want a path that begins with a slash", c.CheckPath)
 	case c.CheckPath != "" && c.Listen == off:
@@ -134,15 +141,45 @@ func (c serve) check() error {
 	return nil
 }
 
-// openAdmin opens the port for operators. Several processes on one machine need not be told to share the default: those
-// that come later go without.
-func (c serve) openAdmin(open *ports, logger *slog.Logger, server *http.Server) error {
-	err := open.http("--admin", c.Admin, "admin on http://%s", server)
-	if err != nil && c.Admin == defaultAdmin {
-		logger.Warn("sluice: no port for operators: the default of --admin is taken", "error", err)
-		return nil
+// upstream is where requests go; nil: to the echo.
+func (c serve) upstream() (*url.URL, error) {
+	if c.Upstream == "" {
+		return nil, nil
 	}
-	return err
+	return parseUpstream(string(c.Upstream))
+}
+
+// openListen opens the port of requests.
+func (c serve) openListen(open *ports, upstream *url.URL, limits *service.Service, checks http.Handler, errorLog *log.Logger) error {
+	server := &http.Server{
+		ReadHeaderTimeout: headerTime,
+		IdleTimeout:       idleTime,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          errorLog,
+	}
+	handle := func(backend http.Handler) {
+		server.Handler = boundUnread(withCheck(c.CheckPath, checks, limits.Middleware(backend)))
+	}
+	if upstream == nil {
+		handle(http.HandlerFunc(echo))
+		return open.http("--listen", string(c.Listen), "listening on http://%s, backend: echo", server)
+	}
+	to := newProxy(upstream, c.UpstreamTimeout, limits.Rules, errorLog)
+	handle(to)
+	line := "listening on http://%s, backend: " + strings.ReplaceAll(upstream.Redacted(), "%", "%%")
+	return open.proxy("--listen", string(c.Listen), line, server, &to.upgrades)
+}
+
+// openAdmin opens the port for operators. Several processes on one machine need not be told to share the default: those
+// that come later go without. An address that was asked for is another matter, and be it the default one.
+func (c serve) openAdmin(open *ports, logger *slog.Logger, server *http.Server) error {
+	if c.Admin != "" {
+		return open.http("--admin", string(c.Admin), "admin on http://%s", server)
+	}
+	if err := open.http("--admin", defaultAdmin, "admin on http://%s", server); err != nil {
+		logger.Warn("sluice: no port for operators: the default of --admin is taken", "error", err)
+	}
+	return nil
 }
 
 // withCheck answers checks on one path of next; "": none.

@@ -82,19 +82,40 @@ func TestServeAdminTaken(t *testing.T) {
 	if err == nil { // else somebody else has it, which is as good
 		defer taken.Close()
 	}
-	if _, lines := served(t, write(t, oneRule), "--admin", defaultAdmin); strings.HasPrefix(lines[0], "admin on") {
-		t.Errorf("printed %q", lines)
+	ctx, stop := context.WithCancel(t.Context())
+	stopped := &printed{until: "last: ", then: stop}
+	var stderr bytes.Buffer
+	args := []string{"serve", write(t, oneRule), "--listen", "127.0.0.1:0"}
+	if code := run(ctx, args, stopped, &stderr); code != 0 || strings.Contains(stopped.String(), "admin on") {
+		t.Errorf("exit %d, printed %q: %s: want no port for operators", code, stopped, &stderr)
 	}
 	other, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	var stderr bytes.Buffer
-	args := []string{"serve", write(t, oneRule), "--listen", "127.0.0.1:0", "--admin", other.Addr().String()}
-	if code := run(t.Context(), args, io.Discard, &stderr); code != 1 || !strings.Contains(stderr.String(), "--admin") {
-		t.Errorf("exit %d: %s, want 1 and the flag", code, &stderr)
+	for _, asked := range []string{other.Addr().String(), defaultAdmin} {
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second) // where it serves after all
+		defer stop()
+		var stderr bytes.Buffer
+		if code := run(ctx, append(args, "--admin", asked), io.Discard, &stderr); code != 1 || !strings.Contains(stderr.String(), "--admin") {
+			t.Errorf("--admin %s: exit %d: %s, want 1 and the flag", asked, code, &stderr)
+		}
 	}
+}
+
+// printed keeps what a command prints, and calls a function once a line that begins so is there.
+type printed struct {
+	bytes.Buffer
+	until string
+	then  func()
+}
+
+func (p *printed) Write(b []byte) (int, error) {
+	if bytes.HasPrefix(b, []byte(p.until)) {
+		p.then()
+	}
+	return p.Buffer.Write(b)
 }
 
 func TestServeMisuse(t *testing.T) {
@@ -110,10 +131,18 @@ func TestServeMisuse(t *testing.T) {
 		"--check-status 403":                    "--check-status",
 		"--check 127.0.0.1:0 --check-status 20": "DenyStatus",
 		"--admin-token short":                   "Token",
+		"--listen=":                             "--listen: want",
+		"--check=":                              "--check: want",
+		"--envoy=":                              "--envoy: want",
+		"--admin=":                              "--admin: want",
+		"--upstream=":                           "--upstream: want",
+		"--listen off --admin=":                 "--admin: want",
+		"--upstream-timeout 0s":                 "--upstream-timeout 0s",
+		"--upstream-timeout=-1s":                "--upstream-timeout -1s",
 	} {
 		var stderr bytes.Buffer
 		code := run(ctx, append([]string{"serve", rules, "--admin", "off"}, strings.Fields(args)...), io.Discard, &stderr)
-		if code != 2 || !strings.Contains(stderr.String(), want) {
+		if code != 2 || !strings.Contains(stderr.String(), want) || strings.Count(stderr.String(), "want") > 1 {
 			t.Errorf("%s: exit %d: %s, want 2 and %q", args, code, &stderr, want)
 		}
 	}
