@@ -3,8 +3,11 @@ package gateway
 import (
 	"crypto/subtle"
 	"errors"
+	"net"
 	"net/http"
+	"net/netip"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/sluice-go/sluice/service"
@@ -16,7 +19,7 @@ type AdminOptions struct {
 	Eyes *Eyes // required: the Observer of the Service
 
 	// Token lets those who send it as "Authorization: Bearer TOKEN" reset subjects and set other limits for them. "":
-	// nobody may. At least 16 bytes.
+	// nobody may. At least 16 bytes, without spaces around them, which do not count.
 	Token string
 
 	Metrics http.Handler // of /metrics; nil: none
@@ -33,19 +36,25 @@ type AdminOptions struct {
 //	GET  /explain    what this process would answer: path, method, ip, header (NAME:VALUE, may be given again), cost
 //	GET  /metrics    those of AdminOptions.Metrics
 //	POST /reset      rule, limit, subject: forgets what the subject has used; with the token
-//	POST /override   rule, limit, subject, rate, burst, for: another limit for the subject; with the token
+//	POST /override   rule, limit, subject, rate, burst, for: another limit for the subject; with the token. Without for
+//	                 it holds until it is cleared
 //	DELETE /override rule, limit, subject: clears it; with the token
+//
+// A parameter that is unknown, empty or there twice is 400. On a connection to a loopback address the Host must be
+// localhost, an address or none, else it is 421: a web page whose name has come to mean 127.0.0.1 reads nothing here.
 //
 // /healthz and /readyz ask nobody, so that an outage of Redis, in which each process goes on deciding, takes no process
 // out of service.
 func Admin(s *service.Service, o AdminOptions) (http.Handler, error) {
 	const leastToken = 16
+	o.Token = strings.TrimSpace(o.Token) // a newline, as files end in, can't be sent
 	switch {
 	case o.Eyes == nil:
 		return nil, errors.New("gateway: Admin: Eyes: missing")
 	case o.Token != "" && len(o.Token) < leastToken:
 		return nil, errors.New("gateway: Admin: Token: too short: want at least 16 bytes, or none to keep reset and override off")
 	}
+	o.Eyes.follow(s)
 	a := &admin{limits: s, eyes: o.Eyes, token: o.Token, started: time.Now()}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
@@ -60,7 +69,43 @@ func Admin(s *service.Service, o AdminOptions) (http.Handler, error) {
 	if o.Metrics != nil {
 		mux.Handle("GET /metrics", o.Metrics)
 	}
-	return mux, nil
+	return notRebound(mux), nil
+}
+
+// notRebound lets requests to loopback addresses pass only by names that nobody but their resolver gives them: a browser
+// that shows a page of evil.example sends that as Host, wherever the name leads (DNS rebinding). HTTP/1.0 needs no Host,
+// and browsers do not send it.
+func notRebound(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if onLoopback(r) && r.Host != "" && !ownName(r.Host) {
+			writeProblem(w, http.StatusMisdirectedRequest, "Host: want localhost or an address, on a loopback address")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// onLoopback tells whether r came to a loopback address; false where there is no server to tell.
+func onLoopback(r *http.Request) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok {
+		return false
+	}
+	to, err := netip.ParseAddrPort(local.String())
+	return err == nil && to.Addr().Unmap().IsLoopback()
+}
+
+// ownName tells whether a Host is localhost or an address, with or without a port.
+func ownName(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	_, err := netip.ParseAddr(host)
+	return err == nil
 }
 
 type admin struct {
@@ -156,11 +201,11 @@ func (a *admin) top(w http.ResponseWriter, _ *http.Request) {
 // guarded lets those pass to next who send the token.
 func (a *admin) guarded(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		sent := []byte(r.Header.Get("Authorization"))
+		scheme, sent, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		switch {
 		case a.token == "":
 			writeProblem(w, http.StatusForbidden, "off: this process was started without a token")
-		case subtle.ConstantTimeCompare(sent, []byte("Bearer "+a.token)) != 1:
+		case !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare([]byte(strings.TrimSpace(sent)), []byte(a.token)) != 1:
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			writeProblem(w, http.StatusUnauthorized, "want Authorization: Bearer and the token")
 		default:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -111,6 +112,140 @@ func TestAdmin(t *testing.T) {
 	}
 }
 
+// /top counts those who were refused, and not whom a shadow would have refused, of a limit or of all of them.
+func TestAdminTopWithoutShadows(t *testing.T) {
+	const shadowed = `
+rules:
+  - name: api
+    match: /api
+    limits:
+      - {name: now, algorithm: fixed_window, limit: 4/30d, subject: ip}
+      - {name: next, algorithm: fixed_window, limit: 1/30d, subject: ip, shadow: true}
+`
+	for mode, want := range map[string]string{"enforce": "[api:1]", "shadow": "[]"} {
+		o := operate(t, "mode: "+mode+shadowed, gateway.AdminOptions{})
+		for range 5 {
+			o.request("/api", "192.0.2.1", "")
+		}
+		denied := []string{}
+		for _, d := range o.eyes.Top.List() {
+			denied = append(denied, fmt.Sprintf("%s:%d", d.Limit, d.Count))
+		}
+		if got := fmt.Sprint(denied); got != want {
+			t.Errorf("%s: denied %s, want %s", mode, got, want)
+		}
+	}
+}
+
+// What an operator says and the port would not do is refused with the cause, and never half done.
+func TestAdminParameters(t *testing.T) {
+	o := operate(t, operated, gateway.AdminOptions{Token: token})
+	const form = "application/x-www-form-urlencoded"
+	send := func(method, target, kind, body string) (int, string) {
+		r := httptest.NewRequest(method, target, strings.NewReader(body))
+		r.Header.Set("Authorization", "Bearer "+token)
+		if kind != "" {
+			r.Header.Set("Content-Type", kind)
+		}
+		w := httptest.NewRecorder()
+		http.MaxBytesHandler(o.admin, 64<<10).ServeHTTP(w, r)
+		var p struct{ Detail string }
+		_ = json.Unmarshal(w.Body.Bytes(), &p)
+		return w.Code, p.Detail
+	}
+	const who = "rule=login&subject=192.0.2.1"
+	for _, c := range []struct{ method, target, kind, body, want string }{
+		{"POST", "/override?" + who + "&rate=5/30d&form=1h", "", "", `parameter "form": unknown: want one of rule, limit, subject, rate, burst, for`},
+		{"POST", "/override?" + who + "&rate=5/30d&burts=99", "", "", `parameter "burts": unknown: want one of rule, limit, subject, rate, burst, for`},
+		{"POST", "/override?" + who + "&rate=5/30d&for=", "", "", "for: empty: give it a value, or leave it out"},
+		{"POST", "/override?" + who + "&rate=5/30d&for=1h&for=2h", "", "", "for: given 2 times: want it once"},
+		{"POST", "/override?" + who + "&rate=5/30d", form, "rate=6/30d", "rate: given 2 times: want it once"},
+		{"POST", "/override", "application/json", `{"rule":"login"}`, "Content-Type: want application/x-www-form-urlencoded, or no body and parameters in the query"},
+		{"POST", "/override", form, who + "&rate=" + strings.Repeat("9", 64<<10), "body: too long: want at most 65536 bytes"},
+		{"POST", "/override", form, who + "&rate=%zz", "body: can't be read: want NAME=VALUE with & between, percent-encoded"},
+		{"POST", "/override", "", "", "rule: missing"},
+		{"DELETE", "/override", form, who, "body: DELETE has none: want parameters in the query"},
+		{"DELETE", "/override?" + who + "&rate=5/30d", "", "", `parameter "rate": unknown: want one of rule, limit, subject`},
+		{"POST", "/reset?" + who + "&limt=key", "", "", `parameter "limt": unknown: want one of rule, limit, subject`},
+		{"POST", "/reset?rule=login&subject=", "", "", "subject: empty: give it a value, or leave it out"},
+		{"GET", "/explain?pth=/login", "", "", `parameter "pth": unknown: want one of path, method, ip, header, cost`},
+		{"GET", "/explain?path=/login&ip=", "", "", "ip: empty: give it a value, or leave it out"},
+		{"GET", "/explain?path=/login&path=/", "", "", "path: given 2 times: want it once"},
+		{"GET", "/explain?path=/login;x&ip=1", "", "", "query: can't be read: want NAME=VALUE with & between, percent-encoded"},
+	} {
+		if status, detail := send(c.method, c.target, c.kind, c.body); status != 400 || detail != c.want {
+			t.Errorf("%s %s: %d %q, want 400 %q", c.method, c.target, status, detail, c.want)
+		}
+	}
+	if status, detail := send("POST", "/reset", form, who); status != 200 {
+		t.Errorf("parameters in a form: %d %q", status, detail)
+	}
+	if status, detail := send("GET", "/explain?path=/api&header=X-A:1&header=X-B:2", "", ""); status != 200 {
+		t.Errorf("two headers: %d %q", status, detail)
+	}
+}
+
+// A token that a file ends with a newline is the token without it, and the scheme has no case.
+func TestAdminToken(t *testing.T) {
+	o := operate(t, operated, gateway.AdminOptions{Token: token + "\n"})
+	for sent, want := range map[string]int{
+		"Bearer " + token: 200, "bearer " + token: 200, "BEARER  " + token: 200,
+		token: 401, "Basic " + token: 401, "Bearer": 401, "Bearer ": 401, "Bearer " + token + "x": 401, "": 401,
+	} {
+		r := httptest.NewRequest("POST", "/reset?rule=login&subject=192.0.2.1", nil)
+		r.Header.Set("Authorization", sent)
+		w := httptest.NewRecorder()
+		if o.admin.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("%q: %d, want %d", sent, w.Code, want)
+		}
+	}
+	if _, err := gateway.Admin(o.limits, gateway.AdminOptions{Eyes: o.eyes, Token: "  short enough  "}); err == nil {
+		t.Error("a token of 12 bytes and spaces is accepted")
+	}
+}
+
+// On localhost a name that is not its own is that of a web page which rebinds it.
+func TestAdminHost(t *testing.T) {
+	o := operate(t, operated, gateway.AdminOptions{})
+	own := []string{"localhost", "LOCALHOST:9180", "127.0.0.1", "127.0.0.1:9180", "[::1]:9180", "[::1]", "192.0.2.1:80", ""}
+	others := []string{"evil.example", "evil.example:9180", "localhost.evil.example", "sluice", "127.0.0.1.evil.example:80", "1.1.1.1.", "evil.localhost"}
+	for _, c := range []struct {
+		local net.Addr
+		hosts []string
+		want  int
+	}{
+		{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9180}, own, 200}, {&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9180}, others, 421},
+		{&net.TCPAddr{IP: net.IPv6loopback, Port: 9180}, own, 200}, {&net.TCPAddr{IP: net.IPv6loopback, Port: 9180}, others, 421},
+		{&net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 9180}, append(own, others...), 200}, {&net.UnixAddr{Name: "@"}, others, 200},
+	} {
+		for _, host := range c.hosts {
+			r := httptest.NewRequest("GET", "/explain", nil)
+			r.Host = host
+			w := httptest.NewRecorder()
+			o.admin.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, c.local)))
+			if w.Code != c.want {
+				t.Errorf("Host %q on %v: %d, want %d", host, c.local, w.Code, c.want)
+			}
+		}
+	}
+	server := httptest.NewServer(o.admin) // a real connection has its address
+	defer server.Close()
+	for host, want := range map[string]int{"": 200, "evil.example": 421} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/top", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host, req.Close = host, true
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _ = resp.Body.Close(); resp.StatusCode != want {
+			t.Errorf("Host %q: %d, want %d", host, resp.StatusCode, want)
+		}
+	}
+}
+
 // What was denied shows in /top, hashed; with the token an operator lets the subject go on.
 func TestAdminTopAndReset(t *testing.T) {
 	o := operate(t, operated, gateway.AdminOptions{Token: token})
@@ -178,6 +313,11 @@ func TestAdminExplain(t *testing.T) {
 	if status, text, _ := explain("path=/api&header=" + url.QueryEscape("X-API-Key: hunter2")); status != 200 || strings.Contains(text, "hunter2") {
 		t.Errorf("%d: %s", status, text)
 	}
+	o = operate(t, "mode: local"+operated, gateway.AdminOptions{})
+	const note = "mode is local: each process decides on its own buckets, and these are this one's"
+	if _, text, body := explain("path=/login&ip=192.0.2.1"); body["note"] != note || !strings.Contains(text, `"source":"local"`) {
+		t.Errorf("mode: local: %s, want the note %q", text, note)
+	}
 	for _, query := range []string{"path=x", "ip=nowhere", "method=A+B", "cost=-1", "cost=x", "header=hunter2"} {
 		if status, text, _ := explain(query); status != 400 || strings.Contains(text, "hunter2") {
 			t.Errorf("%s: %d %s, want 400", query, status, text)
@@ -208,8 +348,12 @@ func TestReadyWithoutRedis(t *testing.T) {
 		}
 	}
 	await("at first", false)
-	if status, body := o.ask("POST", "/override?rule=login&subject=192.0.2.7&rate=5/30d&for=1h", token); status != 200 {
-		t.Errorf("override: %d %v", status, body)
+	if status, body := o.ask("POST", "/override?rule=login&subject=192.0.2.7&rate=6/30d", token); status != 200 || body["until"] != nil {
+		t.Errorf("override for good: %d %v", status, body)
+	}
+	status, body := o.ask("POST", "/override?rule=login&subject=192.0.2.7&rate=5/30d&for=1h", token)
+	if until, err := time.Parse(time.RFC3339, fmt.Sprint(body["until"])); status != 200 || err != nil || time.Until(until).Round(time.Hour) != time.Hour {
+		t.Errorf("override: %d %v, want its end in an hour", status, body)
 	}
 	list, err := server.Client().HLen(t.Context(), "sluice:{overrides}").Result()
 	if err != nil || list != 1 {

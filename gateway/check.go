@@ -24,13 +24,18 @@ const statusField = "Sluice-Status"
 // Check returns a handler that a proxy asks whether a request may go on: 200 with the rate fields where it may, else the
 // refusal as a client is to see it.
 //
-// The request is read from what the proxy says of it: X-Original-Method and X-Original-URI, with the Host that the proxy
-// sends (nginx, where they are set by hand), or X-Forwarded-Method, X-Forwarded-Uri and X-Forwarded-Host (Traefik and
+// The request is read from what the proxy says of it: X-Original-Method, X-Original-URI and X-Original-Host, or else the
+// Host (nginx, where they are set by hand), or X-Forwarded-Method, X-Forwarded-Uri and X-Forwarded-Host (Traefik and
 // Caddy, which set them by themselves). All other fields are the client's, and X-Forwarded-For names the client's
 // address, as in [policy.IP]. What says both is refused with 403: one of the two is the client's own invention. So is
 // whoever asks and is not in the rules' trusted_proxies. A check without them is 400.
 //
-// A rule with settle keeps what it charged: a check sees no response. The answer takes as long as the request is held.
+// The path of X-Original-URI is read as nginx does when it picks a location, where an escaped slash is a slash, and that of
+// X-Forwarded-Uri as net/http's ServeMux does. A fragment is no part of either. A path with . or .. that only decoding
+// brings to light, such as %2e%2e, is refused with 403, since it is one path to some and another to others.
+//
+// A rule with settle keeps what it charged: a check sees no response. The answer takes as long as the request is held,
+// which on a [Server] has a bound.
 func Check(limits *service.Service, o CheckOptions) (http.Handler, error) {
 	if s := o.DenyStatus; s != 0 && (s < 400 || s > 599) {
 		return nil, fmt.Errorf("gateway: DenyStatus: %d: want 400 to 599, or 0 for the rule's own", s)

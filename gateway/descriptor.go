@@ -40,13 +40,17 @@ func described(d *common.RateLimitDescriptor) (req *http.Request, rule string) {
 	return req, rule
 }
 
-// target reads a path with its query. What is no URI is a path as it stands, so that no client gets past the rules by
-// a path that can't be read.
-func target(path string) *url.URL {
-	u, err := url.ParseRequestURI(path)
+// target reads a path with its query, without a fragment. What is no URI, because of its query too, is a path all the
+// same, so that no client gets past the rules by what can't be read.
+func target(uri string) *url.URL {
+	uri = withoutFragment(uri)
+	u, err := url.ParseRequestURI(uri)
 	if err != nil {
-		p, query, _ := strings.Cut(path, "?")
+		p, query, _ := strings.Cut(uri, "?")
 		u = &url.URL{Path: p, RawQuery: query}
+		if decoded, err := url.PathUnescape(p); err == nil {
+			u.Path, u.RawPath = decoded, p
+		}
 	}
 	return u
 }

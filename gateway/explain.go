@@ -61,12 +61,13 @@ func (a *admin) explain(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), operateTime)
 	defer cancel()
-	e := service.Explain(ctx, a.limits.Rules(), nil, req, cost) // what each limit answers to a stranger is replaced below
+	rules := a.limits.Rules()
+	e := service.Explain(ctx, rules, nil, req, cost) // what each limit answers to a stranger is replaced below
 	j := explainedJSON{
 		Passes: true, Known: true, Note: e.Note, Rules: []explainedRuleJSON{}, Hidden: []string{},
 		Degraded: a.readiness().Degraded,
 	}
-	enforced := a.limits.Rules().Mode() != policy.ModeShadow
+	enforced := rules.Mode() != policy.ModeShadow
 	for _, rule := range e.Rules {
 		j.Passes = j.Passes && (rule.Standing != policy.Denied || !enforced)
 		rj := explainedRuleJSON{
@@ -81,6 +82,9 @@ func (a *admin) explain(w http.ResponseWriter, r *http.Request) {
 			rj.Limits = append(rj.Limits, lj)
 		}
 		j.Rules = append(j.Rules, rj)
+	}
+	if rules.Mode() == policy.ModeLocal && len(e.Rules) > 0 { // Explain's note is of Redis, which is not asked here
+		j.Note = "mode is local: each process decides on its own buckets, and these are this one's"
 	}
 	for _, rule := range e.Hidden {
 		j.Hidden = append(j.Hidden, rule.Name)
@@ -120,14 +124,17 @@ func seconds(d time.Duration) *float64 {
 
 // explained reads the request to explain. Errors hold no header's value, which may be a secret.
 func explained(r *http.Request) (req *http.Request, cost *int64, err error) {
-	q := r.URL.Query()
+	q, err := parameters(r, "header", "path", "method", "ip", "header", "cost")
+	if err != nil {
+		return nil, nil, err
+	}
 	or := func(name, otherwise string) string {
 		if v := q.Get(name); v != "" {
 			return v
 		}
 		return otherwise
 	}
-	target, err := url.ParseRequestURI(or("path", "/"))
+	target, err := url.ParseRequestURI(withoutFragment(or("path", "/")))
 	if err != nil || target.Path != "" && target.Path[0] != '/' {
 		return nil, nil, errors.New("path: want a path that begins with a slash, or a URL")
 	}

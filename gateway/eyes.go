@@ -9,19 +9,32 @@ import (
 	"github.com/sluice-go/sluice/failover"
 	"github.com/sluice-go/sluice/policy"
 	"github.com/sluice-go/sluice/service"
+	"github.com/sluice-go/sluice/telemetry"
 )
 
 // Eyes are what an [Admin] knows of a process beside its Service: set them as the Service's Observer. The zero Eyes are
 // ready and safe for concurrent use.
 type Eyes struct {
-	Top Top
+	Top Top // without shadows, which refuse nobody, once the Eyes are an Admin's
 
-	ready atomic.Bool
+	ready  atomic.Bool
+	limits atomic.Pointer[telemetry.Limits[telemetry.Limit]] // tells shadows; nil until Admin knows the rules
 }
 
 // Observe takes note of a decision.
 func (e *Eyes) Observe(ctx context.Context, a sluice.Ask, d sluice.Decision, err error, took time.Duration) {
+	if !refuses(a, d, err) {
+		return
+	}
+	if limits := e.limits.Load(); limits != nil && limits.Of(a.Key.Rule, a.Strategy).Shadow {
+		return
+	}
 	e.Top.Observe(ctx, a, d, err, took)
+}
+
+// follow learns from the rules as they change which limits are shadows.
+func (e *Eyes) follow(s *service.Service) {
+	e.limits.Store(telemetry.NewLimits(s.Rules, func(l telemetry.Limit) *telemetry.Limit { return &l }))
 }
 
 // SetReady says whether all listeners are open: /readyz answers 503 where they are not.

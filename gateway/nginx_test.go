@@ -1,7 +1,9 @@
 package gateway_test
 
 import (
+	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -89,6 +92,7 @@ func startNginx(t *testing.T, config string, edits ...string) string {
 type behindNginx struct {
 	url   string
 	check *httptest.Server
+	asked *atomic.Pointer[http.Request] // what the last check was about
 }
 
 // lenient is what the example does while Sluice is away; without it requests are refused then.
@@ -105,7 +109,11 @@ func startBehindNginx(t *testing.T, edits ...string) behindNginx {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check := httptest.NewServer(checks)
+	var asked atomic.Pointer[http.Request]
+	check := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Store(gateway.Original(r))
+		checks.ServeHTTP(w, r)
+	}))
 	t.Cleanup(check.Close)
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var status int
@@ -118,7 +126,29 @@ func startBehindNginx(t *testing.T, edits ...string) behindNginx {
 	}))
 	t.Cleanup(backend.Close)
 	edits = append(edits, "127.0.0.1:9181", check.Listener.Addr().String(), "127.0.0.1:9000", backend.Listener.Addr().String())
-	return behindNginx{startNginx(t, "../examples/nginx/nginx.conf", edits...), check}
+	return behindNginx{startNginx(t, "../examples/nginx/nginx.conf", edits...), check, &asked}
+}
+
+// send sends the text of a request as it stands.
+func (b behindNginx) send(t *testing.T, text string) *http.Response {
+	t.Helper()
+	c, err := net.Dial("tcp", strings.TrimPrefix(b.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(c, text); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	return resp
 }
 
 func (b behindNginx) do(t *testing.T, method, path string, fields ...string) *http.Response {
@@ -171,10 +201,62 @@ func TestNginx(t *testing.T) {
 	if resp := b.do(t, "GET", "/", "X-Key", "bad"); resp.StatusCode != 403 || resp.Header.Get("X-Service") != "" {
 		t.Errorf("listed: status %d, want 403", resp.StatusCode)
 	}
-	for _, field := range []string{"X-Forwarded-Uri", "X-Forwarded-Method", "X-Original-URI", "X-Original-Method"} {
+	for _, field := range []string{"X-Forwarded-Uri", "X-Forwarded-Method", "X-Original-URI", "X-Original-Method", "X-Original-Host"} {
 		if resp := b.do(t, "POST", "/login", field, "/free"); resp.StatusCode != 429 {
 			t.Errorf("a client with %s: status %d, want 429", field, resp.StatusCode)
 		}
+	}
+}
+
+// The path that the rules match is the one by which nginx picks a location, however it is spelled.
+func TestNginxReadsTheSamePath(t *testing.T) {
+	const passing = "            error_page 403 = @refused;\n"
+	b := startBehindNginx(t, passing, passing+"            add_header X-Location $uri always;\n")
+	for _, c := range []struct {
+		target  string
+		refused bool // it says one path to nginx and another to most services
+	}{
+		{target: "/login"}, {target: "/login#x"}, {target: "/login#x?y"}, {target: "/login?x#y"}, {target: "/login/#"}, {target: "/#/login"},
+		{target: "/a/.#x"}, {target: "/a/..?x#"}, {target: "/login%23x"}, {target: "/login%3Fx?y"}, {target: "/login%25"}, {target: "/%6Cogin"},
+		{target: "//login"}, {target: "/x//y///"}, {target: "/x/./y"}, {target: "/x/../login"}, {target: "/x/y/.."}, {target: "/x/."}, {target: "/..."},
+		{target: "/login;x=1/y"}, {target: `/x\..\login`}, {target: "/x%5C..%5Clogin"}, {target: "/a+b"}, {target: "/a%20b"}, {target: "/%C3%A9%FF"},
+		{target: "/a%2Fb"}, {target: "/%2Flogin"}, {target: "/a%2F%2Fb/"}, {target: "/a%2F"}, {target: "http://shop.example/login#x"},
+		{"/x/%2e%2e/login", true}, {"/x/.%2e/login", true}, {"/x%2F..%2Flogin", true}, {"/x/%2e", true}, {"/x%2F.", true},
+	} {
+		b.asked.Store(nil)
+		resp := b.send(t, "GET "+c.target+" HTTP/1.1\r\nHost: Shop.example:8088\r\nConnection: close\r\n\r\n")
+		asked := b.asked.Load()
+		switch {
+		case c.refused:
+			if resp.StatusCode != 403 || asked != nil {
+				t.Errorf("%s: status %d, asked about %v; want 403", c.target, resp.StatusCode, asked)
+			}
+		case resp.StatusCode != 200 || asked == nil:
+			t.Errorf("%s: status %d, asked about %v; want 200", c.target, resp.StatusCode, asked)
+		case asked.URL.Path != resp.Header.Get("X-Location") || asked.Host != "shop.example":
+			t.Errorf("%s: matched as %q of %q, nginx says %q of shop.example", c.target, asked.URL.Path, asked.Host, resp.Header.Get("X-Location"))
+		}
+	}
+}
+
+// No header of a client's makes an error of its check: what can't be read is refused, and what can is counted.
+func TestNginxRefusesWhatCannotBeRead(t *testing.T) {
+	b := startBehindNginx(t)
+	for _, c := range []struct {
+		header string
+		want   int
+	}{
+		{"Host: shop.example\r\nX-Key: \x01", 400}, {"Host: shop.example\r\nX-Key: \x7f", 400},
+		{`Host: a"b`, 200}, {"Host: a{b}", 200}, {"Host: a|b^c", 200}, {"Host: shop.example\r\nX-Key: \xff", 200},
+		{"Host: shop.example\r\nX-Key: bad", 403}, {"Host: shop.example\r\nExpect: nonsense", 200},
+	} {
+		resp := b.send(t, "GET / HTTP/1.1\r\n"+c.header+"\r\nConnection: close\r\n\r\n")
+		if resp.StatusCode != c.want || (resp.Header.Get("X-Service") == "yes") != (c.want == 200) || (resp.Header.Get("RateLimit") != "") != (c.want == 200) {
+			t.Errorf("%q: status %d, want %d: %v", c.header, resp.StatusCode, c.want, resp.Header)
+		}
+	}
+	if resp := b.send(t, "GET / HTTP/1.0\r\n\r\n"); resp.StatusCode != 200 || resp.Header.Get("RateLimit") == "" {
+		t.Errorf("HTTP/1.0 without a Host: status %d, want 200: %v", resp.StatusCode, resp.Header)
 	}
 }
 

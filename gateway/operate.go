@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -17,18 +19,24 @@ import (
 // operateTime bounds what an operator's request may wait for.
 const operateTime = 5 * time.Second
 
-// named is the limit and the subject that a request names: rule, limit ("" where the rule has one that refuses), subject,
+// naming are the parameters that name a limit and a subject.
+func naming() []string { return []string{"rule", "limit", "subject"} }
+
+// named is the limit and the subject that parameters name: rule, limit ("" where the rule has one that refuses), subject,
 // as a request would give it.
-func (a *admin) named(r *http.Request) (rules *policy.Rules, limit *policy.Limit, rule, key string, err error) {
+func (a *admin) named(said url.Values) (rules *policy.Rules, limit *policy.Limit, rule, key string, err error) {
 	rules = a.limits.Rules()
-	name, limitName := r.FormValue("rule"), r.FormValue("limit")
+	name, limitName := said.Get("rule"), said.Get("limit")
+	if name == "" {
+		return nil, nil, "", "", errors.New("rule: missing")
+	}
 	for _, candidate := range rules.All() {
 		if candidate.Name != name {
 			continue
 		}
 		for i := range candidate.Limits {
 			if l := &candidate.Limits[i]; l.Name == limitName || limitName == "" && l.KeyRule == name {
-				key, err = l.SubjectKey(r.FormValue("subject"))
+				key, err = l.SubjectKey(said.Get("subject"))
 				return rules, l, name, key, err
 			}
 		}
@@ -39,7 +47,12 @@ func (a *admin) named(r *http.Request) (rules *policy.Rules, limit *policy.Limit
 
 // reset forgets what a subject has used, as this process keeps it: in Redis, or in itself.
 func (a *admin) reset(w http.ResponseWriter, r *http.Request) {
-	_, limit, rule, key, err := a.named(r)
+	said, err := parameters(r, "", naming()...)
+	if err != nil {
+		writeProblem(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	_, limit, rule, key, err := a.named(said)
 	if err != nil {
 		writeProblem(w, http.StatusBadRequest, err.Error())
 		return
@@ -64,37 +77,47 @@ func (a *admin) reset(w http.ResponseWriter, r *http.Request) {
 
 // override sets another limit for a subject, in all processes.
 func (a *admin) override(w http.ResponseWriter, r *http.Request) {
-	rules, limit, _, key, err := a.named(r)
+	said, err := parameters(r, "", slices.Concat(naming(), []string{"rate", "burst", "for"})...)
+	if err != nil {
+		writeProblem(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	rules, limit, _, key, err := a.named(said)
 	o := redis.Override{Subject: key}
 	if err == nil {
 		o.Rule = limit.KeyRule
-		err = readOverride(&o, limit.Algorithm, r)
+		err = readOverride(&o, limit.Algorithm, said)
 	}
 	if err != nil {
 		writeProblem(w, http.StatusBadRequest, err.Error())
 		return
 	}
+	var until *time.Time
+	if !o.Until.IsZero() {
+		until = &o.Until
+	}
 	a.inRedis(w, r, rules, func(ctx context.Context, st *redis.Store) error { return st.SetOverride(ctx, o) }, struct {
-		Limit   string `json:"limit"`
-		Subject string `json:"subject"`
-		Rate    string `json:"rate"`
-	}{o.Rule, o.Subject, o.Limit.String()})
+		Limit   string     `json:"limit"`
+		Subject string     `json:"subject"`
+		Rate    string     `json:"rate"`  // with the burst
+		Until   *time.Time `json:"until"` // null: until it is cleared
+	}{o.Rule, o.Subject, o.Limit.String(), until})
 }
 
 // readOverride fills in the limit, rate with burst, and its end, which is for from now.
-func readOverride(o *redis.Override, algorithm string, r *http.Request) error {
+func readOverride(o *redis.Override, algorithm string, said url.Values) error {
 	var err error
-	if o.Limit, err = sluice.ParseLimit(r.FormValue("rate")); err != nil {
+	if o.Limit, err = sluice.ParseLimit(said.Get("rate")); err != nil {
 		return fmt.Errorf("rate: %w", err)
 	}
-	if text := r.FormValue("burst"); text != "" {
+	if text := said.Get("burst"); text != "" {
 		if o.Limit.Burst, err = strconv.ParseInt(text, 10, 64); err != nil || o.Limit.Burst < 1 {
 			return errors.New("burst: want a whole number of at least 1")
 		}
 	} else if policy.HasBurst(algorithm) {
 		o.Limit.Burst = o.Limit.Count
 	}
-	if text := r.FormValue("for"); text != "" {
+	if text := said.Get("for"); text != "" {
 		d, err := time.ParseDuration(text)
 		if err != nil || d <= 0 {
 			return errors.New("for: want a duration above 0, such as 30m")
@@ -107,7 +130,12 @@ func readOverride(o *redis.Override, algorithm string, r *http.Request) error {
 
 // clear ends the override of a subject.
 func (a *admin) clear(w http.ResponseWriter, r *http.Request) {
-	rules, limit, _, key, err := a.named(r)
+	said, err := parameters(r, "", naming()...)
+	if err != nil {
+		writeProblem(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	rules, limit, _, key, err := a.named(said)
 	if err != nil {
 		writeProblem(w, http.StatusBadRequest, err.Error())
 		return

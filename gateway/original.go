@@ -3,6 +3,7 @@ package gateway
 import (
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 )
 
@@ -10,6 +11,7 @@ import (
 const (
 	originalMethod  = "X-Original-Method"
 	originalURI     = "X-Original-Uri"
+	originalHost    = "X-Original-Host"
 	forwardedMethod = "X-Forwarded-Method"
 	forwardedURI    = "X-Forwarded-Uri"
 	forwardedHost   = "X-Forwarded-Host"
@@ -20,16 +22,19 @@ const (
 // cause, so that no client can turn a check into a failure that a proxy lets pass.
 func originalOf(r *http.Request) (original *http.Request, status int, problem string) {
 	h := r.Header
-	methods, uris, host := h[originalMethod], h[originalURI], r.Host
+	methods, uris, hosts, read := h[originalMethod], h[originalURI], h[originalHost], asNginx
 	switch {
 	case len(uris) > 0 && (len(h[forwardedURI]) > 0 || len(h[forwardedMethod]) > 0),
-		len(h[forwardedURI]) > 0 && len(methods) > 0:
+		len(h[forwardedURI]) > 0 && (len(methods) > 0 || len(hosts) > 0):
 		return nil, http.StatusForbidden, "X-Original-* and X-Forwarded-* both name the request: one of them is the client's"
+	case len(uris) > 0 && len(hosts) > 1:
+		return nil, http.StatusForbidden, "the host of the request is there twice"
 	case len(uris) == 0:
-		methods, uris = h[forwardedMethod], h[forwardedURI]
-		if hosts := h[forwardedHost]; len(hosts) == 1 {
-			host = hosts[0]
-		}
+		methods, uris, hosts, read = h[forwardedMethod], h[forwardedURI], h[forwardedHost], asItStands
+	}
+	host := r.Host
+	if len(hosts) == 1 {
+		host = hosts[0]
 	}
 	switch {
 	case len(uris) > 1 || len(methods) > 1:
@@ -39,15 +44,52 @@ func originalOf(r *http.Request) (original *http.Request, status int, problem st
 	case !isToken(methods[0]):
 		return nil, http.StatusForbidden, "the method of the request is none"
 	}
-	target, err := url.ParseRequestURI(uris[0])
-	if err != nil {
+	target, err := url.ParseRequestURI(withoutFragment(uris[0]))
+	switch {
+	case err != nil:
 		return nil, http.StatusForbidden, "the URI of the request is none"
+	case dots(target.Path) != dots(target.EscapedPath()):
+		return nil, http.StatusForbidden, "the path of the request has encoded dots or slashes that some read as another path"
 	}
+	read(target)
 	o := *r
 	o.Method, o.URL, o.RequestURI, o.Host = methods[0], target, uris[0], host
 	o.Body, o.ContentLength, o.TransferEncoding = http.NoBody, 0, nil
 	return &o, 0, ""
 }
+
+// withoutFragment returns a request-target as proxies look at it: what follows a # is no part of the path or query, though
+// nginx's $request_uri has it. A # of a path is %23.
+func withoutFragment(uri string) string {
+	uri, _, _ = strings.Cut(uri, "#")
+	return uri
+}
+
+// dots counts the segments . and .. of a path. Nginx resolves those that are encoded, such as %2e%2e, and most services
+// don't: what differs would be one path to the proxy and another to the service, so neither is believed.
+func dots(path string) (n int) {
+	for segment := range strings.SplitSeq(path, "/") {
+		if segment == "." || segment == ".." {
+			n++
+		}
+	}
+	return n
+}
+
+// asNginx gives a URL the path by which nginx picks a location: decoded, where an escaped slash is a slash, then cleaned.
+func asNginx(u *url.URL) {
+	p := u.Path
+	if p == "" || p[0] != '/' {
+		return
+	}
+	u.Path, u.RawPath = path.Clean(p), ""
+	if u.Path != "/" && (strings.HasSuffix(p, "/") || strings.HasSuffix(p, "/.") || strings.HasSuffix(p, "/..")) {
+		u.Path += "/"
+	}
+}
+
+// asItStands leaves a URL to the rules, which read it as net/http's ServeMux does.
+func asItStands(*url.URL) {}
 
 // isToken tells whether s may be a method (RFC 9110, section 5.6.2).
 func isToken(s string) bool {

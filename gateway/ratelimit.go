@@ -7,9 +7,13 @@ import (
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 
 	"github.com/sluice-go/sluice/policy"
 	"github.com/sluice-go/sluice/service"
@@ -17,10 +21,12 @@ import (
 
 // The bounds of one call of Envoy.
 const (
-	maxMessage     = 64 << 10 // bytes
+	maxMessage     = 1 << 20 // bytes: all that a client can make Envoy say of one request, in each of the descriptors
 	maxDescriptors = 16
 	maxEntries     = 64 // of a descriptor
 	maxStreams     = 1000
+	callTime       = 5 * time.Second // of a call, until its message has come and it is answered
+	aliveTime      = time.Minute     // between questions to a silent peer whether it is still there
 )
 
 // Envoy gives up after 20 ms unless told. What a store has not answered within decideTime its fallback decides. Longer
@@ -48,11 +54,33 @@ const decideTime = 12 * time.Millisecond
 func RateLimit(limits *service.Service) rls.RateLimitServiceServer { return &rateLimit{limits: limits} }
 
 // RateLimitServer returns a gRPC server with [RateLimit] and the health service, and bounds on what a peer may take up.
+// Of health it has Check and not Watch, whose streams would hold up the end of the server. What a client has put into a
+// descriptor is never an error: a text there may hold bytes that are no UTF-8, where another server would refuse the call.
 func RateLimitServer(limits *service.Service) *grpc.Server {
-	s := grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage), grpc.MaxConcurrentStreams(maxStreams), grpc.ConnectionTimeout(headerTime))
+	s := grpc.NewServer(
+		grpc.ForceServerCodecV2(codec{encoding.GetCodecV2(proto.Name)}),
+		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxHeaderListSize(maxHeader), grpc.MaxConcurrentStreams(maxStreams),
+		grpc.ConnectionTimeout(headerTime), grpc.InTapHandle(inCallTime),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleTime, Time: aliveTime}),
+	)
 	rls.RegisterRateLimitServiceServer(s, RateLimit(limits))
-	healthpb.RegisterHealthServer(s, health.NewServer())
+	healthpb.RegisterHealthServer(s, probed{health.NewServer()})
 	return s
+}
+
+// inCallTime ends a call whose message does not come. All calls of the server have one message and one answer. gRPC has no
+// bound of its own for this: an interceptor runs when the message is there.
+func inCallTime(ctx context.Context, _ *tap.Info) (context.Context, error) {
+	bounded, cancel := context.WithTimeout(ctx, callTime)
+	context.AfterFunc(ctx, cancel) // gRPC cancels ctx as the call ends
+	return bounded, nil
+}
+
+// probed is a health service for probes alone. Without Watch a client takes a server for healthy as long as it is connected.
+type probed struct{ *health.Server }
+
+func (probed) Watch(*healthpb.HealthCheckRequest, healthpb.Health_WatchServer) error {
+	return status.Error(codes.Unimplemented, "gateway: health: Watch: want Check")
 }
 
 type rateLimit struct {

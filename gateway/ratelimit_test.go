@@ -16,6 +16,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -25,7 +27,10 @@ import (
 )
 
 // envoy is a client of the rate limit service, over TCP, as Envoy is.
-type envoy struct{ rls.RateLimitServiceClient }
+type envoy struct {
+	rls.RateLimitServiceClient
+	conn *grpc.ClientConn
+}
 
 func startEnvoy(t *testing.T, limits *service.Service) envoy {
 	t.Helper()
@@ -47,7 +52,7 @@ func startEnvoy(t *testing.T, limits *service.Service) envoy {
 			t.Error(err)
 		}
 	})
-	return envoy{rls.NewRateLimitServiceClient(conn)}
+	return envoy{rls.NewRateLimitServiceClient(conn), conn}
 }
 
 // descriptor has entries key, value, key, value.
@@ -179,6 +184,14 @@ func TestRateLimit(t *testing.T) {
 			one("OK | OK", descriptor("path", "/barred", "x-key", "good")),
 			one("OK | OK barred 0", descriptor("path", "/barred")),
 		}},
+		{"a path with a fragment", []step{
+			one("OK | OK login 2", descriptor("path", "/login#x", "method", "POST")), one("OK | OK login 1", descriptor("path", "/login#x?y", "method", "POST")),
+			one("OK | OK login 0", descriptor("path", "/login?x#y", "method", "POST")), one("OK | OK", descriptor("path", "/login%23x", "method", "POST")),
+			one("OK | OK", descriptor("path", "/login;x", "method", "POST")), one("OVER_LIMIT | OVER_LIMIT login 0", descriptor("path", "/login#", "method", "POST")),
+		}},
+		{"a path whose query can't be read", []step{
+			one("OK | OK login 2", descriptor("path", "/%6Cogin?\x7f", "method", "POST")), one("OK | OK login 1", descriptor("path", "/login?\x01#", "method", "POST")),
+		}},
 		{"a path that can't be read", []step{
 			one("OK | OK", descriptor("path", "/%zz")), one("OK | OK", descriptor("path", "")), one("OK | OK", descriptor("path", "*", "method", "")),
 		}},
@@ -294,9 +307,43 @@ func TestRateLimitBounds(t *testing.T) {
 			t.Errorf("%v, want InvalidArgument", err)
 		}
 	}
-	big := &rls.RateLimitRequest{Descriptors: []*common.RateLimitDescriptor{descriptor("path", "/"+strings.Repeat("x", 1<<17))}}
+	path := func(size int) *common.RateLimitDescriptor {
+		return descriptor("path", "/two?"+strings.Repeat("x", size))
+	}
+	for range 2 {
+		e.ask(t, 0, path(1000))
+	}
+	if r := e.ask(t, 0, path(400_000), path(400_000)); r.OverallCode != rls.RateLimitResponse_OVER_LIMIT {
+		t.Errorf("a long path, twice: %v, want it counted", text(r))
+	}
+	big := &rls.RateLimitRequest{Descriptors: []*common.RateLimitDescriptor{path(1 << 20)}}
 	if _, err := e.ShouldRateLimit(t.Context(), big); status.Code(err) != codes.ResourceExhausted {
 		t.Errorf("%v, want ResourceExhausted", err)
+	}
+	for _, size := range []int{60_000, 70_000} {
+		ctx := metadata.AppendToOutgoingContext(t.Context(), "x-long", strings.Repeat("x", size))
+		_, err := e.ShouldRateLimit(ctx, &rls.RateLimitRequest{})
+		if fits := size < 1<<16; fits != (err == nil) {
+			t.Errorf("%d bytes of header: %v, want at most 64 KiB", size, err)
+		}
+	}
+}
+
+// Probes are answered, and no stream of theirs holds up the end.
+func TestRateLimitHealth(t *testing.T) {
+	s, _ := open(t, fmt.Sprintf(enveloped, ""))
+	health := healthpb.NewHealthClient(startEnvoy(t, s).conn)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if r, err := health.Check(ctx, &healthpb.HealthCheckRequest{}); err != nil || r.Status != healthpb.HealthCheckResponse_SERVING {
+		t.Errorf("Check: %v, %v, want SERVING", r, err)
+	}
+	watch, err := health.Watch(ctx, &healthpb.HealthCheckRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := watch.Recv(); status.Code(err) != codes.Unimplemented {
+		t.Errorf("Watch: %v, want Unimplemented", err)
 	}
 }
 

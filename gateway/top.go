@@ -57,10 +57,14 @@ type topKey struct {
 
 // Observe counts a denial: of an ask that charges, not of one that looks.
 func (t *Top) Observe(_ context.Context, a sluice.Ask, d sluice.Decision, err error, _ time.Duration) {
-	if err != nil || d.Allowed || d.RetryAfter <= 0 || a.Mode != sluice.Charge { // without RetryAfter: not the one that refused
-		return
+	if refuses(a, d, err) {
+		t.deny(topKey{a.Key.Rule, hashOf(a.Key.Subject)}, time.Now())
 	}
-	t.deny(topKey{a.Key.Rule, hashOf(a.Key.Subject)}, time.Now())
+}
+
+// refuses tells whether the ask is the one that refused. Those that it held back have no RetryAfter.
+func refuses(a sluice.Ask, d sluice.Decision, err error) bool {
+	return err == nil && !d.Allowed && d.RetryAfter > 0 && a.Mode == sluice.Charge
 }
 
 func (t *Top) deny(k topKey, now time.Time) {
