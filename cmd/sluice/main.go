@@ -13,19 +13,29 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
+	"runtime/debug"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	context.AfterFunc(ctx, func() {
+		stop()                                          // a second signal ends the program at once
+		time.AfterFunc(lastTime, func() { os.Exit(1) }) // of what does not look at ctx, such as a read of a pipe
+	})
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
+// lastTime is what the program has after a signal: more than requests under way have in serve.
+const lastTime = graceTime + 5*time.Second
+
 // commands are the command line, as kong reads it.
 type commands struct {
+	Version kong.VersionFlag `help:"Print the version, and the commit that it was built of."`
+
 	Serve    serve       `cmd:"" help:"Limit requests by a rule file, in front of an upstream or of a built-in echo."`
 	Check    check       `cmd:"" help:"Say whether a rule file is valid, and where it is not."`
 	Explain  explain     `cmd:"" help:"Say what the rules make of a request, and why it would be refused."`
@@ -47,6 +57,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	parser, err := kong.New(&commands{},
 		kong.Name("sluice"),
 		kong.Description("A rate limiter for services that share one budget."),
+		kong.Vars{"version": version()},
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exit = code }),
 		kong.BindTo(ctx, (*context.Context)(nil)),
@@ -77,6 +88,21 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	return 1
+}
+
+// version is what the build knows of itself: the module's version, or the commit, of a build in the repository.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "sluice, of unknown version"
+	}
+	text := "sluice " + info.Main.Version + ", " + info.GoVersion
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			text += ", " + s.Value
+		}
+	}
+	return text
 }
 
 // asTyped takes a text as it was typed, byte for byte: kong's own way puts U+FFFD in place of bytes that are no UTF-8, and

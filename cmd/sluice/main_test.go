@@ -32,6 +32,7 @@ func TestExitCodes(t *testing.T) {
 		out, err string // parts of what is printed
 	}{
 		{"--help", 0, "Usage: sluice <command>", ""},
+		{"--version", 0, "sluice ", ""},
 		{"serve --help", 0, "sluice serve examples/rules.yaml", ""},
 		{"check --help", 0, "sluice check examples/rules.yaml", ""},
 		{"script --help", 0, "sluice script token_bucket", ""},
@@ -52,8 +53,9 @@ func TestExitCodes(t *testing.T) {
 		{"script", 2, "", "algorithm"},
 
 		{"serve " + faulty, 1, "", faulty + ":1:10: headers: "},
-		{"serve " + none, 1, "", none},
-		{"serve --listen nowhere:1:2 " + example, 1, "", "--listen"},
+		{"serve " + none, 2, "", none},
+		{"serve --listen nowhere:1:2 " + example, 2, "", "--listen"},
+		{"serve --listen 192.0.2.1:1 " + example, 1, "", "--listen"}, // nobody's address here
 		{"serve --upstream localhost:9000 " + example, 2, "", "--upstream"},
 		{"serve --upstream http://user:hunter2@ " + example, 2, "", "--upstream"},
 		{"serve --upstream http:/// " + example, 2, "", "--upstream"},

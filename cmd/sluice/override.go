@@ -16,16 +16,16 @@ import (
 )
 
 type override struct {
-	Rules   string        `arg:"" help:"Rule file."`
-	Rule    string        `arg:"" optional:"" help:"Name of the rule, or rule/limit where it has several limits."`
-	Subject string        `arg:"" optional:"" help:"Who, as a request gives it: an address, or the value of the header, cookie, query or wildcard; global where the limit is. A secret is hashed here."`
-	Limit   string        `arg:"" optional:"" help:"The limit for that subject, such as 5000/10s."`
-	Key     bool          `help:"SUBJECT is as in keys, as explain shows it."`
-	Burst   int64         `placeholder:"N" help:"Burst of a bucket. Default: the limit's count."`
-	For     time.Duration `placeholder:"TIME" help:"How long, such as 2h. Default: until it is cleared."`
-	List    bool          `help:"Print the overrides that are set."`
-	Clear   bool          `help:"Take the override of the subject away."`
-	JSON    bool          `help:"Answer with one JSON object."`
+	Rules   string         `arg:"" help:"Rule file."`
+	Rule    string         `arg:"" optional:"" help:"Name of the rule, or rule/limit where it has several limits."`
+	Subject string         `arg:"" optional:"" help:"Who, as a request gives it: an address, or the value of the header, cookie, query or wildcard; global where the limit is. A secret is hashed here."`
+	Limit   string         `arg:"" optional:"" help:"The limit for that subject, such as 5000/10s."`
+	Key     bool           `help:"SUBJECT is as in keys, as explain shows it."`
+	Burst   int64          `placeholder:"N" help:"Burst of a bucket. Default: the limit's count."`
+	For     *time.Duration `placeholder:"TIME" help:"How long, such as 2h. Default: until it is cleared."`
+	List    bool           `help:"Print the overrides that are set."`
+	Clear   bool           `help:"Take the override of the subject away."`
+	JSON    bool           `help:"Answer with one JSON object."`
 }
 
 func (override) Help() string {
@@ -96,11 +96,11 @@ func (c override) check() error {
 		return errors.New("want a LIMIT such as 5000/10s, or --clear")
 	}
 	switch {
-	case c.For < 0:
-		return fmt.Errorf("--for %v: want more than 0", c.For)
+	case c.For != nil && *c.For <= 0: // one that would end at once is not one without an end
+		return fmt.Errorf("--for %v: want more than 0", *c.For)
 	case c.Burst < 0:
 		return fmt.Errorf("--burst %d: want at least 1", c.Burst)
-	case (c.List || c.Clear) && (c.For != 0 || c.Burst != 0):
+	case (c.List || c.Clear) && (c.For != nil || c.Burst != 0):
 		return errors.New("--for and --burst go with a LIMIT")
 	}
 	return nil
@@ -130,8 +130,8 @@ func (c override) target(rules *policy.Rules, now time.Time) (redis.Override, er
 	if _, err := policy.NewStrategy(limit.Algorithm, o.Limit); err != nil {
 		return o, err
 	}
-	if c.For > 0 {
-		o.Until = now.Add(c.For).UTC().Truncate(time.Millisecond)
+	if c.For != nil {
+		o.Until = now.Add(*c.For).UTC().Truncate(time.Millisecond)
 	}
 	return o, nil
 }

@@ -106,6 +106,7 @@ func TestOverrideMisuse(t *testing.T) {
 		{"override " + rules + " api --list", 2, "no RULE beside it"},
 		{"override " + rules + " api s3cret --clear --for 2h", 2, "go with a LIMIT"},
 		{"override " + rules + " api s3cret 5/s --for=-2h", 2, "--for -2h0m0s"},
+		{"override " + rules + " api s3cret 5/s --for=0s", 2, "--for 0s: want more than 0"},
 		{"override " + rules + " api s3cret 5/s --burst -2", 2, "--burst"},
 		{"override " + rules + " api s3cret 5", 2, "want count/period"},
 		{"override " + rules + " api s3cret 0/s", 2, "Count 0"},

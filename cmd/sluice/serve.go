@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -49,7 +50,7 @@ Example:
     sluice serve examples/rules.yaml
     sluice serve rules.yaml --listen :8080 --upstream http://127.0.0.1:9000
     sluice serve rules.yaml --listen off --check 127.0.0.1:9181 --check-status 403
-    sluice serve rules.yaml --listen off --envoy :8081 --admin :9180`
+    sluice serve rules.yaml --listen off --envoy 127.0.0.1:8081`
 }
 
 const (
@@ -92,8 +93,8 @@ func (c serve) Run(ctx context.Context, s streams) error {
 	if faults, ok := errors.AsType[rulefile.Errors](err); ok {
 		return faults
 	}
-	if err != nil {
-		return fmt.Errorf("sluice: serve: %w", err)
+	if err != nil { // Redis need not be there: it is the file, or a secret that it names
+		return misuse{fmt.Errorf("sluice: serve: %w", err)}
 	}
 	defer limits.Close()
 	defer reloadOnHangup(ctx, limits)()
@@ -124,8 +125,16 @@ func (c serve) Run(ctx context.Context, s streams) error {
 	return open.until(ctx, eyes.SetReady)
 }
 
-// check tells which arguments don't go together.
+// check tells which arguments are none, or don't go together.
 func (c serve) check() error {
+	for _, address := range []struct {
+		flag string
+		is   filled
+	}{{"--listen", c.Listen}, {"--check", c.Check}, {"--envoy", c.Envoy}, {"--admin", c.Admin}} {
+		if err := checkAddress(string(address.is)); err != nil {
+			return fmt.Errorf("%s %w", address.flag, err)
+		}
+	}
 	switch {
 	case c.UpstreamTimeout <= 0:
 		return fmt.Errorf("--upstream-timeout %v: want more than 0", c.UpstreamTimeout)
@@ -137,6 +146,21 @@ func (c serve) check() error {
 		return errors.New("--check-status goes with --check or --check-path")
 	case c.Listen == off && (c.Check == "" || c.Check == off) && (c.Envoy == "" || c.Envoy == off):
 		return errors.New("--listen is off: want --check or --envoy")
+	}
+	return nil
+}
+
+// checkAddress tells why nobody could listen on an address, as far as can be told before it is tried.
+func checkAddress(address string) error {
+	if address == "" || address == off {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil {
+		return fmt.Errorf("%q: want HOST:PORT, such as 127.0.0.1:8080 or :8080, or off", address)
 	}
 	return nil
 }

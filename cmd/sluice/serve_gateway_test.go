@@ -123,6 +123,10 @@ func TestServeMisuse(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second) // where one is no misuse after all
 	defer stop()
 	for args, want := range map[string]string{
+		"--listen nonsense":                     `--listen "nonsense": want HOST:PORT`,
+		"--check 127.0.0.1:1x":                  `--check "127.0.0.1:1x": want HOST:PORT`,
+		"--envoy 127.0.0.1":                     "--envoy",
+		"--admin ::1:80":                        "--admin",
 		"--listen off":                          "--check or --envoy",
 		"--listen off --check off":              "--check or --envoy",
 		"--check-path check":                    "--check-path",
