@@ -49,7 +49,6 @@ func Check(limits *service.Service, o CheckOptions) (http.Handler, error) {
 type check struct {
 	limits     *service.Service
 	status     int // 0: the rule's own
-	proxies    proxies
 	complaints seldom
 }
 
@@ -58,7 +57,7 @@ func (c *check) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if c.status != 0 {
 		asked = &refusal{ResponseWriter: w, status: c.status}
 	}
-	if !c.proxies.sent(c.limits.Rules(), r) {
+	if !c.limits.Rules().Trusts(r) {
 		c.complaints.log(r.Context(), "sluice: a check from a peer that is not in trusted_proxies is refused", "peer", r.RemoteAddr)
 		writeProblem(asked, http.StatusForbidden, "the peer is not in trusted_proxies")
 		return

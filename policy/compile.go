@@ -24,7 +24,7 @@ func compile(c Config, secrets bool) (*Rules, []error) {
 	k.settings(&c)
 	k.ip, k.v6bits = IPPrefix(c.IPv6Prefix, c.TrustedProxies...), c.IPv6Prefix
 
-	rules := &Rules{}
+	rules := &Rules{peers: k.peers}
 	var matched []*pattern
 	for i := range c.Rules {
 		rule, p := k.rule(&c.Rules[i], i)

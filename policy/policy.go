@@ -19,6 +19,7 @@ type Rules struct {
 	all    []*Rule
 	always []*Rule
 	tree   tree
+	peers  peers // trusted_proxies
 }
 
 // New checks c and compiles it. The error joins every fault of c, each a [*FieldError] that names field, value and
@@ -52,6 +53,9 @@ func (e *FieldError) Error() string { return "policy: " + e.Path + ": " + e.Msg 
 
 // Config returns a copy of what the rules were made of, with the defaults filled in.
 func (r *Rules) Config() Config { return r.config.clone() }
+
+// Trusts tells whether req came straight from one of the trusted proxies, whose X-Forwarded-For is believed.
+func (r *Rules) Trusts(req *http.Request) bool { return r.peers.sent(req) }
 
 // Mode says what becomes of the rules' decisions.
 func (r *Rules) Mode() Mode { return r.config.Mode }

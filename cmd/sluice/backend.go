@@ -44,12 +44,11 @@ func newProxy(upstream *url.URL, timeout time.Duration, rules func() *policy.Rul
 	transport.DialContext = (&net.Dialer{Timeout: timeout}).DialContext
 	transport.TLSHandshakeTimeout = timeout
 	transport.ResponseHeaderTimeout = timeout
-	var known trusted
 	p := &proxy{}
 	p.forward = takeBody(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(upstream)
-			setForwarded(r, known.sent(rules(), r.In))
+			setForwarded(r, rules().Trusts(r.In))
 		},
 		Transport:     transport,
 		FlushInterval: -1,
