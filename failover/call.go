@@ -11,10 +11,10 @@ import (
 // patience is how long a call must have waited for its caller's deadline to count as the store's failure.
 const patience = 10 * time.Millisecond
 
-// call runs f, which asks the primary s about a, if the breaker lets it; asked is false where not. f returns errRemembered for an
+// call runs f, which asks a primary, if the breaker lets it; asked is false where not. f returns errRemembered for an
 // answer that says nothing of the primary's health; call's error is nil then. A panic of f, or a Goexit,
 // passes through after the call has given its place as a probe back.
-func (b *Breaker) call(ctx context.Context, s sluice.Store, a *sluice.Ask, f func() error) (asked bool, err error) {
+func (b *Breaker) call(ctx context.Context, f func() error) (asked bool, err error) {
 	defer b.changes.deliver()
 	var start time.Time
 	deadline, limited := ctx.Deadline()
@@ -49,9 +49,6 @@ func (b *Breaker) call(ctx context.Context, s sluice.Store, a *sluice.Ask, f fun
 		}
 		return struct{}{}, outcome(ctx, err, limited, start, deadline)
 	})
-	if asked && err != nil {
-		b.noteUnanswered(s, a)
-	}
 	return asked, err
 }
 

@@ -82,7 +82,7 @@ func (g *guard) askPrimary(ctx context.Context, a *sluice.Ask, h hash, now int64
 	if g.b.shut(now) {
 		return d, errOpen, g.fallback == nil
 	}
-	asked, err := g.b.call(ctx, g.primary, a, func() (err error) {
+	asked, err := g.b.call(ctx, func() (err error) {
 		if g.fallback != nil && a.Mode != sluice.Settle && a.Mode != sluice.Reset {
 			if err := g.carryIn(ctx, a, h); err != nil {
 				return err
@@ -100,7 +100,9 @@ func (g *guard) askPrimary(ctx context.Context, a *sluice.Ask, h hash, now int64
 			g.memory.sawPrimary(h, &d, g.b.now())
 		}
 		return d, nil, true
-	case !asked:
+	case asked:
+		g.b.noteUnanswered(g.primary, *a)
+	default:
 		err = errOpen
 	}
 	err, decided = g.final(ctx, err)

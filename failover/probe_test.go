@@ -37,10 +37,14 @@ func TestProbe(t *testing.T) {
 				defer b.Close()
 				s := b.Guard(primary, failover.AllowAll{})
 				a := ask(bucket(1, time.Hour), "subject", 1)
+				subjects := []string{"subject"}
+				if together {
+					subjects = append(subjects, "one")
+				}
 				take := func() {
 					if !together {
 						take(t, s, a)
-					} else if _, err := sluice.TakeAll(t.Context(), s, []sluice.Ask{a, one}); err != nil {
+					} else if _, err := sluice.TakeAll(t.Context(), s, []sluice.Ask{a, one, a}); err != nil {
 						t.Error(err)
 					}
 				}
@@ -65,20 +69,22 @@ func TestProbe(t *testing.T) {
 				off.off.Store(false)
 				want("back, but open", 0, failover.Open)
 				time.Sleep(3*time.Second + 1)
-				want("back", 2*probes, failover.Closed)
+				want("back", 2*probes*len(subjects), failover.Closed)
 				want("closed again", 0, failover.Closed)
 
-				last := primary.asks[len(primary.asks)-2:]
-				charge, reset := last[0], last[1]
-				if charge.Mode != sluice.Charge || charge.N != 1 || charge.Strategy != a.Strategy || charge.Key.Subject != "subject" || !strings.HasPrefix(charge.Key.Rule, "probe-") {
-					t.Errorf("the probe was %+v, want a charge by the strategy and for the subject that failed, under a Rule of its own", charge)
-				}
-				if reset.Mode != sluice.Reset || reset.Key != charge.Key {
-					t.Errorf("then came %+v, want a Reset of the same", reset)
-				}
-				for _, key := range []sluice.Key{a.Key, charge.Key} {
-					if got := remaining(t, off, sluice.Ask{Strategy: a.Strategy, Key: key}); got != 1 {
-						t.Errorf("%v: %d left of 1, want all", key, got)
+				last := primary.asks[len(primary.asks)-2*len(subjects):]
+				for i, subject := range subjects {
+					charge, reset, of := last[2*i], last[2*i+1], []sluice.Ask{a, one}[i]
+					if charge.Mode != sluice.Charge || charge.N != 1 || charge.Strategy != of.Strategy || charge.Key.Subject != subject || !strings.HasPrefix(charge.Key.Rule, "probe-") {
+						t.Errorf("the probe was %+v, want a charge by the strategy and for the subject that failed, under a Rule of its own", charge)
+					}
+					if reset.Mode != sluice.Reset || reset.Key != charge.Key {
+						t.Errorf("then came %+v, want a Reset of the same", reset)
+					}
+					for _, key := range []sluice.Key{of.Key, charge.Key} {
+						if got, want := remaining(t, off, sluice.Ask{Strategy: of.Strategy, Key: key}), of.Strategy.Limit().Count; got != want {
+							t.Errorf("%v: %d left of %d, want all", key, got, want)
+						}
 					}
 				}
 			})
@@ -103,6 +109,72 @@ func TestProbeHangs(t *testing.T) {
 			t.Errorf("a Probe of a store that hangs took %v, want 1s", took)
 		}
 		state(t, b, failover.Open)
+	})
+}
+
+// spread is a store whose keys lie on several servers, of which some are away.
+type spread struct {
+	sluice.Store
+	away map[string]bool // by subject
+}
+
+func (s *spread) Take(ctx context.Context, a sluice.Ask) (sluice.Decision, error) {
+	if s.away[a.Key.Subject] {
+		return sluice.Decision{}, errAway
+	}
+	return s.Store.Take(ctx, a)
+}
+
+// Where a call is for keys on several servers, a breaker stays away until each of them is back, whichever failed.
+func TestProbeOfSeveralServers(t *testing.T) {
+	subjects := []string{"a", "b", "c"}
+	for _, lost := range subjects {
+		synctest.Test(t, func(t *testing.T) {
+			primary := &spread{local.New(local.Options{Clock: time.Now}), map[string]bool{lost: true}}
+			b := failover.New(failover.Options{})
+			defer b.Close()
+			s := b.Guard(primary, failover.AllowAll{})
+			var asks []sluice.Ask
+			for _, subject := range subjects {
+				asks = append(asks, ask(bucket(100, time.Hour), subject, 1))
+			}
+			for range 5 {
+				if _, err := sluice.TakeAll(t.Context(), s, asks); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 3 {
+				time.Sleep(time.Second + 1)
+				b.Probe(t.Context())
+				state(t, b, failover.Open)
+			}
+			primary.away[lost] = false
+			time.Sleep(time.Second + 1)
+			b.Probe(t.Context())
+			state(t, b, failover.Closed)
+		})
+	}
+}
+
+// A probe asks for no more than 16 subjects, however many a call has.
+func TestProbeIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, s, primary := guarded(t, failover.Options{TripAfter: 1}, fails)
+		var asks []sluice.Ask
+		for i := range 100 {
+			asks = append(asks, ask(bucket(100, time.Hour), fmt.Sprint(i), 1))
+		}
+		if _, err := sluice.TakeAll(t.Context(), s, asks); err != nil {
+			t.Fatal(err)
+		}
+		primary.f = works
+		was := primary.calls.Load()
+		time.Sleep(time.Second + 1)
+		b.Probe(t.Context())
+		if got := primary.calls.Load() - was; got != 2*16 {
+			t.Errorf("a probe made %d asks, want 16 charges and their resets", got)
+		}
+		state(t, b, failover.Closed)
 	})
 }
 

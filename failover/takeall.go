@@ -34,7 +34,7 @@ func (g *guard) allPrimary(ctx context.Context, asks []sluice.Ask, hashes []hash
 		return v, errOpen, g.fallback == nil
 	}
 	own, others := g.split(asks, hashes, false)
-	asked, err := g.b.call(ctx, g.primary, &asks[0], func() (err error) {
+	asked, err := g.b.call(ctx, func() (err error) {
 		for i := range asks {
 			if g.fallback != nil && asks[i].Mode != sluice.Settle {
 				if err := g.carryIn(ctx, &asks[i], hashes[i]); err != nil {
@@ -64,7 +64,9 @@ func (g *guard) allPrimary(ctx context.Context, asks []sluice.Ask, hashes []hash
 			}
 		}
 		return v, nil, true
-	case !asked:
+	case asked:
+		g.b.noteUnanswered(g.primary, asks...)
+	default:
 		err = errOpen
 	}
 	err, decided = g.final(ctx, err)

@@ -116,9 +116,12 @@ func (b *Breaker) sendOne(w waiter) (asked bool) {
 			asked = true
 		}
 	}()
-	asked, _ = b.call(ctx, w.store, &w.ask, func() error {
+	asked, err := b.call(ctx, func() error {
 		_, err := w.store.Take(ctx, w.ask)
 		return err
 	})
+	if asked && err != nil {
+		b.noteUnanswered(w.store, w.ask)
+	}
 	return asked
 }

@@ -101,7 +101,7 @@ func ownName(host string) bool {
 		host = name
 	}
 	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	if strings.EqualFold(host, "localhost") {
+	if strings.EqualFold(host, "localhost") || strings.EqualFold(host, "localhost.") {
 		return true
 	}
 	_, err := netip.ParseAddr(host)

@@ -158,6 +158,7 @@ func TestAdminParameters(t *testing.T) {
 		{"POST", "/override?" + who + "&rate=5/30d&form=1h", "", "", `parameter "form": unknown: want one of rule, limit, subject, rate, burst, for`},
 		{"POST", "/override?" + who + "&rate=5/30d&burts=99", "", "", `parameter "burts": unknown: want one of rule, limit, subject, rate, burst, for`},
 		{"POST", "/override?" + who + "&rate=5/30d&for=", "", "", "for: empty: give it a value, or leave it out"},
+		{"POST", "/override?" + who + "&rate=5/30d&for=1ns", "", "", "for: want a duration of at least 5s, such as 30m"},
 		{"POST", "/override?" + who + "&rate=5/30d&for=1h&for=2h", "", "", "for: given 2 times: want it once"},
 		{"POST", "/override?" + who + "&rate=5/30d", form, "rate=6/30d", "rate: given 2 times: want it once"},
 		{"POST", "/override", "application/json", `{"rule":"login"}`, "Content-Type: want application/x-www-form-urlencoded, or no body and parameters in the query"},
@@ -207,7 +208,7 @@ func TestAdminToken(t *testing.T) {
 // On localhost a name that is not its own is that of a web page which rebinds it.
 func TestAdminHost(t *testing.T) {
 	o := operate(t, operated, gateway.AdminOptions{})
-	own := []string{"localhost", "LOCALHOST:9180", "127.0.0.1", "127.0.0.1:9180", "[::1]:9180", "[::1]", "192.0.2.1:80", ""}
+	own := []string{"localhost", "localhost.:9180", "LOCALHOST:9180", "127.0.0.1", "127.0.0.1:9180", "[::1]:9180", "[::1]", "192.0.2.1:80", ""}
 	others := []string{"evil.example", "evil.example:9180", "localhost.evil.example", "sluice", "127.0.0.1.evil.example:80", "1.1.1.1.", "evil.localhost"}
 	for _, c := range []struct {
 		local net.Addr

@@ -33,7 +33,6 @@ type asked struct {
 	limit      *policy.Limit
 	ask        sluice.Ask
 	refund     bool
-	cost       int64 // of a refund: the units that are given back
 
 	decision sluice.Decision
 }
@@ -132,35 +131,31 @@ func (c *call) charge(ctx context.Context, store sluice.Store) (err error) {
 }
 
 // giveBack gives back what was charged of late: at the time that the store's clock shows now, since nobody says when it was
-// charged. What can't be given back in time stays charged; so does what was charged in an outage, which a guard takes for
+// charged. Each limit is by itself: taken together, a damaged key or a server that is away would keep all the others from
+// it. What can't be given back in time stays charged; so does what was charged in an outage, which a guard takes for
 // Redis's own. Shadows get theirs, too.
 func (c *call) giveBack(ctx context.Context, store sluice.Store) {
-	var asks []sluice.Ask
-	first := len(c.asked)
 	for i, part := range c.returned {
 		for j := range part.Rule.Limits {
 			limit := &part.Rule.Limits[j]
-			ask := limit.Ask(part.Request, 0)
-			ask.Mode = sluice.Peek
-			asks = append(asks, ask)
-			c.asked = append(c.asked, &asked{descriptor: c.to[i], rule: part.Rule, limit: limit, ask: ask, cost: part.Cost, refund: true})
+			a := &asked{descriptor: c.to[i], rule: part.Rule, limit: limit, ask: limit.Ask(part.Request, 0), refund: true}
+			a.giveBack(ctx, store, part.Cost)
+			c.asked = append(c.asked, a)
 		}
 	}
-	returned := c.asked[first:]
-	now, err := sluice.TakeAll(ctx, store, asks)
+}
+
+func (a *asked) giveBack(ctx context.Context, store sluice.Store, n int64) {
+	ask := a.ask
+	ask.Mode = sluice.Peek
+	d, err := store.Take(ctx, ask)
 	if err != nil {
 		return
 	}
-	for i, a := range returned {
-		a.decision = now.Each[i]
-		asks[i].Mode, asks[i].N, asks[i].At = sluice.Settle, -a.cost, a.decision.At
-	}
-	after, err := sluice.TakeAll(ctx, store, asks)
-	if err != nil {
-		return
-	}
-	for i, a := range returned {
-		a.decision = after.Each[i]
+	a.decision = d
+	ask.Mode, ask.N, ask.At = sluice.Settle, -n, d.At
+	if d, err = store.Take(ctx, ask); err == nil {
+		a.decision = d
 	}
 }
 

@@ -31,8 +31,9 @@ const statusField = "Sluice-Status"
 // whoever asks and is not in the rules' trusted_proxies. A check without them is 400.
 //
 // The path of X-Original-URI is read as nginx does when it picks a location, where an escaped slash is a slash, and that of
-// X-Forwarded-Uri as net/http's ServeMux does. A fragment is no part of either. A path with . or .. that only decoding
-// brings to light, such as %2e%2e, is refused with 403, since it is one path to some and another to others.
+// X-Forwarded-Uri as net/http's ServeMux does. What is one path to some and another to others is refused with 403: one with
+// . or .. that only decoding brings to light, such as %2e%2e; one from nginx whose escaped slashes put it under other rules
+// than most services would; and a URI with a fragment.
 //
 // A rule with settle keeps what it charged: a check sees no response. The answer takes as long as the request is held,
 // which on a [Server] has a bound.
@@ -57,12 +58,16 @@ func (c *check) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if c.status != 0 {
 		asked = &refusal{ResponseWriter: w, status: c.status}
 	}
-	if !c.limits.Rules().Trusts(r) {
+	rules := c.limits.Rules()
+	if !rules.Trusts(r) {
 		c.complaints.log(r.Context(), "sluice: a check from a peer that is not in trusted_proxies is refused", "peer", r.RemoteAddr)
 		writeProblem(asked, http.StatusForbidden, "the peer is not in trusted_proxies")
 		return
 	}
 	original, status, problem := originalOf(r)
+	if problem == "" && readApart(rules, original) {
+		status, problem = http.StatusForbidden, "the path of the request has encoded slashes by which it is under other rules to some"
+	}
 	if problem != "" {
 		c.complaints.log(r.Context(), "sluice: a check can't be read", "peer", r.RemoteAddr, "problem", problem)
 		if status != http.StatusForbidden { // the proxy's fault, which no client is to be told as a refusal

@@ -14,6 +14,7 @@ rules:
   - {name: login, match: "POST /login", limits: [{algorithm: fixed_window, limit: 1/day, subject: ip}]}
   - {name: host, match: "shop.example/", limits: [{algorithm: fixed_window, limit: 1/day, subject: global}]}
   - {name: own, match: /own, denial: {status: 503, body: later}, limits: [{algorithm: fixed_window, limit: 1/day, subject: ip}]}
+  - {name: users, match: "/users/{id}/login", limits: [{algorithm: fixed_window, limit: 9/day, subject: ip}]}
   - {name: barred, match: /barred, deny: ["header:X-Key=bad"], limits: [{algorithm: fixed_window, limit: 9/day, subject: ip}]}
 `
 
@@ -68,17 +69,24 @@ func TestCheck(t *testing.T) {
 		{"Traefik", proxyPeer, traefik("POST", "/login"), 1, 429},
 		{"a mapped network is trusted", "10.1.2.3:4000", traefik("POST", "/login"), 1, 429},
 		{"an IPv4-mapped peer is trusted", "[::ffff:127.0.0.1]:4000", traefik("POST", "/login"), 1, 429},
-		{"a fragment", proxyPeer, nginx("POST", "/login#x"), 1, 429},
-		{"a fragment before a question mark", proxyPeer, nginx("POST", "/login#x?y"), 1, 429},
-		{"a fragment after a query", proxyPeer, nginx("POST", "/login?x#y"), 1, 429},
+		{"a fragment", proxyPeer, nginx("POST", "/login#x"), 1, 403},
+		{"a fragment before a question mark", proxyPeer, nginx("POST", "/login#x?y"), 1, 403},
+		{"a fragment after a query", proxyPeer, nginx("POST", "/login?x#y"), 1, 403},
 		{"an escaped #", proxyPeer, nginx("POST", "/login%23x"), 1, 200},
 		{"an escaped question mark", proxyPeer, nginx("POST", "/login%3Fx"), 1, 200},
 		{"a semicolon", proxyPeer, nginx("POST", "/login;x"), 1, 200},
 		{"a backslash", proxyPeer, nginx("POST", "/x\\..\\login"), 1, 200},
 		{"a path up", proxyPeer, nginx("POST", "/x/y/../../login"), 1, 429},
-		{"an escaped slash of nginx", proxyPeer, nginx("GET", "/%2Fown"), 1, 503},
+		{"an escaped slash of nginx that makes it another rule's", proxyPeer, nginx("GET", "/%2fown"), 0, 403},
+		{"an escaped slash of nginx in a segment of a rule", proxyPeer, nginx("GET", "/users/a%2Fb/login"), 0, 403},
+		{"an escaped slash of nginx that changes nothing", proxyPeer, nginx("GET", "/files/a%2Fb"), 1, 200},
+		{"an escaped slash of nginx in the query", proxyPeer, nginx("GET", "/own?x=%2F"), 1, 503},
+		{"a query of an absolute URI without a path", proxyPeer, nginx("GET", "?x"), 1, 200},
+		{"encoded dots behind a byte that is to be encoded", proxyPeer, nginx("GET", "/own{/%2e%2e/%2e%2e/free"), 0, 403},
+		{"encoded dots behind such a byte of Traefik", proxyPeer, traefik("GET", "/a\xff/%2e%2e/b"), 0, 403},
+		{"two hosts of Traefik", proxyPeer, traefik("GET", "/free", "X-Forwarded-Host", "a", "X-Forwarded-Host", "b"), 0, 403},
 		{"an escaped slash of Traefik", proxyPeer, traefik("GET", "/%2Fown"), 1, 200},
-		{"a fragment of Traefik", proxyPeer, traefik("POST", "/login#x"), 1, 429},
+		{"a fragment of Traefik", proxyPeer, traefik("POST", "/login#x"), 1, 403},
 		{"host of nginx", proxyPeer, nginx("GET", "/", "X-Original-Host", "shop.example"), 1, 429},
 		{"a host that is none", proxyPeer, nginx("GET", "/own", "X-Original-Host", `a"{b}|^`), 1, 503},
 		{"host of nginx in Host", proxyPeer, nginx("GET", "/", "Host", "shop.example"), 1, 429},

@@ -40,18 +40,20 @@ func described(d *common.RateLimitDescriptor) (req *http.Request, rule string) {
 	return req, rule
 }
 
-// target reads a path with its query, without a fragment. What is no URI, because of its query too, is a path all the
+// target reads a path with its query. What follows a # in the path is cut off; a query is all that follows the first
+// question mark, since services differ on whether a # ends it. What is no URI, because of its query too, is a path all the
 // same, so that no client gets past the rules by what can't be read.
 func target(uri string) *url.URL {
-	uri = withoutFragment(uri)
-	u, err := url.ParseRequestURI(uri)
+	p, query, _ := strings.Cut(uri, "?")
+	p, _, _ = strings.Cut(p, "#")
+	u, err := url.ParseRequestURI(p)
 	if err != nil {
-		p, query, _ := strings.Cut(uri, "?")
-		u = &url.URL{Path: p, RawQuery: query}
+		u = &url.URL{Path: p}
 		if decoded, err := url.PathUnescape(p); err == nil {
 			u.Path, u.RawPath = decoded, p
 		}
 	}
+	u.RawQuery = query
 	return u
 }
 

@@ -134,7 +134,7 @@ func explained(r *http.Request) (req *http.Request, cost *int64, err error) {
 		}
 		return otherwise
 	}
-	target, err := url.ParseRequestURI(withoutFragment(or("path", "/")))
+	target, err := url.ParseRequestURI(or("path", "/"))
 	if err != nil || target.Path != "" && target.Path[0] != '/' {
 		return nil, nil, errors.New("path: want a path that begins with a slash, or a URL")
 	}

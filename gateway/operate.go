@@ -16,6 +16,9 @@ import (
 	"github.com/sluice-go/sluice/store/redis"
 )
 
+// leastOverride is the shortest time of an override: what ends before processes have read it changes nothing.
+const leastOverride = 5 * time.Second
+
 // operateTime bounds what an operator's request may wait for.
 const operateTime = 5 * time.Second
 
@@ -119,8 +122,8 @@ func readOverride(o *redis.Override, algorithm string, said url.Values) error {
 	}
 	if text := said.Get("for"); text != "" {
 		d, err := time.ParseDuration(text)
-		if err != nil || d <= 0 {
-			return errors.New("for: want a duration above 0, such as 30m")
+		if err != nil || d < leastOverride {
+			return errors.New("for: want a duration of at least 5s, such as 30m")
 		}
 		o.Until = time.Now().Add(d).UTC().Truncate(time.Millisecond)
 	}

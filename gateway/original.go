@@ -4,7 +4,10 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
+
+	"github.com/sluice-go/sluice/policy"
 )
 
 // The fields in which proxies name the request that they ask about, as net/http spells them.
@@ -27,8 +30,6 @@ func originalOf(r *http.Request) (original *http.Request, status int, problem st
 	case len(uris) > 0 && (len(h[forwardedURI]) > 0 || len(h[forwardedMethod]) > 0),
 		len(h[forwardedURI]) > 0 && (len(methods) > 0 || len(hosts) > 0):
 		return nil, http.StatusForbidden, "X-Original-* and X-Forwarded-* both name the request: one of them is the client's"
-	case len(uris) > 0 && len(hosts) > 1:
-		return nil, http.StatusForbidden, "the host of the request is there twice"
 	case len(uris) == 0:
 		methods, uris, hosts, read = h[forwardedMethod], h[forwardedURI], h[forwardedHost], asItStands
 	}
@@ -37,32 +38,53 @@ func originalOf(r *http.Request) (original *http.Request, status int, problem st
 		host = hosts[0]
 	}
 	switch {
-	case len(uris) > 1 || len(methods) > 1:
-		return nil, http.StatusForbidden, "the method or URI of the request is there twice"
+	case len(uris) > 1 || len(methods) > 1 || len(hosts) > 1:
+		return nil, http.StatusForbidden, "the method, URI or host of the request is there twice"
 	case len(uris) == 0 || len(methods) == 0:
 		return nil, http.StatusBadRequest, "want X-Original-Method and X-Original-URI, or X-Forwarded-Method and X-Forwarded-Uri"
 	case !isToken(methods[0]):
 		return nil, http.StatusForbidden, "the method of the request is none"
 	}
-	target, err := url.ParseRequestURI(withoutFragment(uris[0]))
+	uri := uris[0]
+	if strings.HasPrefix(uri, "?") { // so nginx has it of http://shop.example?query
+		uri = "/" + uri
+	}
+	target, err := url.ParseRequestURI(uri)
 	switch {
 	case err != nil:
 		return nil, http.StatusForbidden, "the URI of the request is none"
-	case dots(target.Path) != dots(target.EscapedPath()):
+	case strings.Contains(uri, "#"):
+		return nil, http.StatusForbidden, "the URI of the request has a fragment, which some read as a part of it"
+	case dots(target.Path) != dots(pathOf(uri)):
 		return nil, http.StatusForbidden, "the path of the request has encoded dots or slashes that some read as another path"
 	}
 	read(target)
 	o := *r
-	o.Method, o.URL, o.RequestURI, o.Host = methods[0], target, uris[0], host
+	o.Method, o.URL, o.RequestURI, o.Host = methods[0], target, uri, host
 	o.Body, o.ContentLength, o.TransferEncoding = http.NoBody, 0, nil
 	return &o, 0, ""
 }
 
-// withoutFragment returns a request-target as proxies look at it: what follows a # is no part of the path or query, though
-// nginx's $request_uri has it. A # of a path is %23.
-func withoutFragment(uri string) string {
-	uri, _, _ = strings.Cut(uri, "#")
-	return uri
+// pathOf is the path of a URI as it was sent, behind scheme and host where it has them.
+func pathOf(uri string) string {
+	path, _, _ := strings.Cut(uri, "?")
+	return path
+}
+
+// readApart tells whether the original request is under other rules by the path that nginx read than by the path as most
+// services read it. Only an escaped slash makes that difference: it parts two segments of the one, and is in one segment
+// of the other.
+func readApart(rules *policy.Rules, original *http.Request) bool {
+	if !strings.Contains(strings.ToLower(pathOf(original.RequestURI)), "%2f") {
+		return false
+	}
+	target, err := url.ParseRequestURI(original.RequestURI)
+	if err != nil {
+		return true
+	}
+	asSent := *original
+	asSent.URL = target
+	return !slices.Equal(rules.Match(&asSent), rules.Match(original))
 }
 
 // dots counts the segments . and .. of a path. Nginx resolves those that are encoded, such as %2e%2e, and most services

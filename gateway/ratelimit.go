@@ -27,6 +27,7 @@ const (
 	maxStreams     = 1000
 	callTime       = 5 * time.Second // of a call, until its message has come and it is answered
 	aliveTime      = time.Minute     // between questions to a silent peer whether it is still there
+	pingTime       = 5 * time.Second // between a peer's own such questions, which gRPC else forbids below five minutes
 )
 
 // Envoy gives up after 20 ms unless told. What a store has not answered within decideTime its fallback decides. Longer
@@ -62,6 +63,7 @@ func RateLimitServer(limits *service.Service) *grpc.Server {
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxHeaderListSize(maxHeader), grpc.MaxConcurrentStreams(maxStreams),
 		grpc.ConnectionTimeout(headerTime), grpc.InTapHandle(inCallTime),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleTime, Time: aliveTime}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingTime, PermitWithoutStream: true}),
 	)
 	rls.RegisterRateLimitServiceServer(s, RateLimit(limits))
 	healthpb.RegisterHealthServer(s, probed{health.NewServer()})

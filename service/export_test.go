@@ -32,3 +32,6 @@ func (o Options) Closing(within time.Duration) Options {
 	o.times.close = within
 	return o
 }
+
+// ReadOpened is how a file is read that was a regular one when it was looked at.
+func ReadOpened(path string) error { return readOpened(path).err }

@@ -19,25 +19,45 @@ type text struct {
 }
 
 // read reads what must be a regular file, or a link to one, since it is read again and again. It looks before it opens: to
-// open a pipe that nobody writes to would block for ever.
+// open a device may do something.
 func read(path string) text {
 	info, err := os.Stat(path)
+	if err == nil {
+		err = regular(path, info)
+	}
 	if err != nil {
 		return unread(err)
 	}
-	if !info.Mode().IsRegular() {
-		return unread(fmt.Errorf("rule file %s: %s: want a regular file", path, kind(info.Mode())))
-	}
-	f, err := os.Open(path)
+	return readOpened(path)
+}
+
+// readOpened is read without the first look, which another file may have been put in place after. It looks at what it has
+// opened: to open a pipe that nobody writes to would block for ever, but for nonblock.
+func readOpened(path string) text {
+	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
 	if err != nil {
 		return unread(err)
 	}
 	defer f.Close()
+	info, err := f.Stat()
+	if err == nil {
+		err = regular(path, info)
+	}
+	if err != nil {
+		return unread(err)
+	}
 	data, err := io.ReadAll(io.LimitReader(f, rulefile.MaxSize+1)) // Parse says what is wrong with more
 	if err != nil {
 		return unread(err)
 	}
 	return text{data: data, hash: hash(data)}
+}
+
+func regular(path string, info os.FileInfo) error {
+	if info.Mode().IsRegular() {
+		return nil
+	}
+	return fmt.Errorf("rule file %s: %s: want a regular file", path, kind(info.Mode()))
 }
 
 // kind names what a file is that is not a regular one.

@@ -300,3 +300,56 @@ func TestRedisRefusesWritesWithoutRequests(t *testing.T) {
 		})
 	}
 }
+
+// outOfMemory opens the breaker by requests to a Redis without memory, which has some again at the return.
+func outOfMemory(t *testing.T, s *service.Service, server *redistest.Server, path string) {
+	t.Helper()
+	for _, most := range []string{"1", "0"} {
+		if err := server.Client().ConfigSet(t.Context(), "maxmemory", most).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if most == "1" {
+			statuses(s, path, 10)
+			if got := s.Process().Breaker(); got == failover.Closed {
+				t.Fatal("ten requests without memory in Redis leave the breaker closed")
+			}
+		}
+	}
+}
+
+// A key of another type in the overrides' place is an answer of Redis, too.
+func TestRedisBackWithoutOverrides(t *testing.T) {
+	server := redistest.Start(t)
+	s := open(t, write(t, "", outages("redis://"+server.Addr, "")), service.Options{}.Quickly())
+	if err := server.Client().Set(t.Context(), "sluice:{overrides}", "text", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	outOfMemory(t, s, server, "/local")
+	breaker(t, s, failover.Closed)
+	if got := s.Status().OverridesError; !strings.Contains(got, "WRONGTYPE") {
+		t.Errorf("the overrides' error is %q, want WRONGTYPE", got)
+	}
+}
+
+// An OnBreaker that does not return keeps no override from being followed, and Close waits for it no longer than it may.
+func TestOnBreakerHangs(t *testing.T) {
+	server := redistest.Start(t)
+	told, release := make(chan struct{}), make(chan struct{})
+	defer close(release)
+	path := write(t, "", strings.Replace(overridable(server, ""), "1h", "50ms", 1))
+	s := open(t, path, service.Options{OnBreaker: func(_, to failover.State) {
+		if to == failover.Closed {
+			close(told)
+			<-release
+		}
+	}}.Quickly().Closing(20*time.Millisecond))
+	outOfMemory(t, s, server, "/two")
+	soon(t, "the breaker's closing", func() { <-told })
+	set(t, direct(t, s), overrideOf(t, s, "acme", 6, time.Time{}))
+	known(t, s, 1)
+	soon(t, "Close", func() {
+		if err := s.Close(); err == nil || !strings.Contains(err.Error(), "has not ended after 20ms") {
+			t.Errorf("Close: %v, want that a goroutine has not ended", err)
+		}
+	})
+}

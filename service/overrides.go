@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algorithm"
 	"github.com/sluice-go/sluice/policy"
 	"github.com/sluice-go/sluice/store/redis"
@@ -68,10 +69,26 @@ func (s *Service) followOverrides(ctx context.Context) {
 		}
 		s.publish()
 		s.making.Unlock()
-		if list != nil || lacksRight(err.Error()) { // Redis answers, and a process without requests is to see it, too
-			s.store.breaker.Probe(ctx)
+		if list != nil || answered(err) {
+			s.probe(ctx)
 		}
 	}
+}
+
+// answered tells whether a read of the overrides that gave none has failed by an answer of Redis that says nothing of its
+// health: of another type under the key, or of a user who may not read them.
+func answered(err error) bool { return errors.Is(err, sluice.ErrState) || lacksRight(err.Error()) }
+
+// probe lets the breaker of a process without requests see that Redis answers. It is apart from who follows the overrides,
+// which Options.OnBreaker would keep waiting; while it does, no other is begun.
+func (s *Service) probe(ctx context.Context) {
+	if !s.probing.CompareAndSwap(false, true) {
+		return
+	}
+	s.running.Go(func() {
+		defer s.probing.Store(false)
+		s.store.breaker.Probe(ctx)
+	})
 }
 
 // learn remembers what a read of the overrides gave, and tells whether it is news. A read that failed changes nothing.

@@ -67,3 +67,21 @@ func TestIrregularFile(t *testing.T) {
 		}
 	}
 }
+
+// A pipe that is put in the file's place after the look at it is refused, too, and blocks nothing.
+func TestPipeInPlaceOfFile(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- service.ReadOpened(pipe) }()
+	select {
+	case err := <-done:
+		if err == nil || !strings.Contains(err.Error(), "a pipe: want a regular file") {
+			t.Errorf("%v, want that it is a pipe", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the pipe blocks who opens it")
+	}
+}

@@ -34,8 +34,9 @@ type Options struct {
 
 	Observer sluice.Observer // is told of each decision; nil: nobody
 
-	// OnBreaker is told of each change of the breaker before Redis, as failover.Options.OnChange is. There is none in
-	// process. Nil: nobody; the changes are in the log either way.
+	// OnBreaker is told of each change of the breaker before Redis, in order, on the goroutine of a request, of who reads
+	// Process().Breaker, or of the Service, where a panic ends the process. It must return soon: until then no later change
+	// is told, and Close waits for it. There is none in process. Nil: nobody; the changes are in the log either way.
 	OnBreaker func(from, to failover.State)
 
 	Logger *slog.Logger // nil: slog.Default()
@@ -75,6 +76,8 @@ type Service struct {
 	file      loaded
 	live      live
 
+	probing atomic.Bool // a Probe of the breaker is under way
+
 	stop    context.CancelFunc // ends the goroutines
 	running sync.WaitGroup
 	closing func() error
@@ -90,10 +93,10 @@ func Open(ctx context.Context, path string, o Options) (*Service, error) {
 		return nil, err
 	}
 	t := o.times.orDefault()
-	reader := reader{path: path, read: o.read, within: t.read, busy: newTurn()}
-	if reader.read == nil {
-		reader.read = read
+	if o.read == nil {
+		o.read = read
 	}
+	reader := newReader(path, o.read, t.read)
 	text, err := reader.text(ctx)
 	if err != nil {
 		return nil, err

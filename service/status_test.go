@@ -141,8 +141,8 @@ func TestHungDisk(t *testing.T) {
 	}
 }
 
-// A read that outlasts its time is a refusal that names the file, however often it is tried; one goroutine is left
-// behind.
+// A read that outlasts its time is a refusal that names the file. The next read tries the path again, up to four that are
+// left behind; then the refusal says that they still hang.
 func TestHungDiskIsRefused(t *testing.T) {
 	var hung atomic.Bool
 	var reads atomic.Int64
@@ -157,14 +157,18 @@ func TestHungDiskIsRefused(t *testing.T) {
 	}, within)
 	s := open(t, path, o)
 	hung.Store(true)
-	for range 3 {
+	for i := range 6 {
 		err := s.Reload(t.Context())
-		if want := fmt.Sprintf("service: rule file %s: not read within %v", path, within); err == nil || err.Error() != want {
+		want := fmt.Sprintf("service: rule file %s: not read within %v", path, within)
+		if i >= 4 {
+			want += ": 4 earlier reads still hang"
+		}
+		if err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	if st := s.Status(); !strings.Contains(st.LastError, path) || st.Refusals != 3 || reads.Load() != 1 {
-		t.Errorf("%d reads, status %+v: want one that hangs, and three refusals", reads.Load(), st)
+	if st := s.Status(); !strings.Contains(st.LastError, path) || st.Refusals != 6 || reads.Load() != 4 {
+		t.Errorf("%d reads, status %+v: want four that hang, and six refusals", reads.Load(), st)
 	}
 	hung.Store(false)
 	close(release)
@@ -172,6 +176,26 @@ func TestHungDiskIsRefused(t *testing.T) {
 		if time.Now().After(give) {
 			t.Fatal("the disk is back, and the file is still refused")
 		}
+	}
+}
+
+// A good file in the place of one whose read hangs for ever is read.
+func TestFileBesideAHungRead(t *testing.T) {
+	var reads atomic.Int64
+	release := make(chan struct{})
+	defer close(release)
+	path := write(t, "", rules(1))
+	s := open(t, path, service.Options{Logger: slog.New(slog.DiscardHandler)}.Reading(func() {
+		if reads.Add(1) == 2 {
+			<-release
+		}
+	}, time.Second))
+	if err := s.Reload(t.Context()); err == nil {
+		t.Fatal("a read that hangs has ended")
+	}
+	write(t, path, rules(2))
+	if err := s.Reload(t.Context()); err != nil {
+		t.Errorf("the file is good again: %v", err)
 	}
 }
 

@@ -15,6 +15,10 @@ import (
 	"github.com/sluice-go/sluice/store/redis"
 )
 
+// leastOverride is the shortest time of an override: what ends before processes have read it changes nothing, but takes the
+// place of the one before.
+const leastOverride = 5 * time.Second
+
 type override struct {
 	Rules   string         `arg:"" help:"Rule file."`
 	Rule    string         `arg:"" optional:"" help:"Name of the rule, or rule/limit where it has several limits."`
@@ -96,8 +100,8 @@ func (c override) check() error {
 		return errors.New("want a LIMIT such as 5000/10s, or --clear")
 	}
 	switch {
-	case c.For != nil && *c.For <= 0: // one that would end at once is not one without an end
-		return fmt.Errorf("--for %v: want more than 0", *c.For)
+	case c.For != nil && *c.For < leastOverride:
+		return fmt.Errorf("--for %v: want at least %v, in which all processes see it", *c.For, leastOverride)
 	case c.Burst < 0:
 		return fmt.Errorf("--burst %d: want at least 1", c.Burst)
 	case (c.List || c.Clear) && (c.For != nil || c.Burst != 0):

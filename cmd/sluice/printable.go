@@ -11,7 +11,7 @@ import (
 // quotes a shell reads back as $'...'.
 func printable(text string) string {
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
-		return strconv.Quote(text)
+		return strings.ReplaceAll(strconv.Quote(text), "'", `\x27`)
 	}
 	return text
 }

@@ -17,7 +17,7 @@ import (
 // What prints stays as it is, byte for byte; all else is quoted, so that it neither acts on a terminal nor makes up lines.
 func TestPrintable(t *testing.T) {
 	for _, plain := range []string{
-		"", "192.0.2.1", "2001:db8::/64", "header:0d23e0b7f5de2a5dac42e899fffb0dad", "path:Käse und Brot", `a"b\c`, "名前", "\uFFFD", "😀",
+		"", "192.0.2.1", "2001:db8::/64", "header:0d23e0b7f5de2a5dac42e899fffb0dad", "path:Käse und Brot", `a"b\c`, "it's", "名前", "\uFFFD", "😀",
 	} {
 		if got := printable(plain); got != plain {
 			t.Errorf("%q prints as %q", plain, got)
@@ -25,7 +25,7 @@ func TestPrintable(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"a\x1b[31mb": `"a\x1b[31mb"`, "a\nb": `"a\nb"`, "a\x00": `"a\x00"`, "\xff": `"\xff"`, "a\tb": `"a\tb"`, "\r": `"\r"`,
-		"\u202eb": `"\u202eb"`, "\u009b2J": `"\u009b2J"`, "\x7f": `"\x7f"`, "\u00a0": `"\u00a0"`,
+		"\u202eb": `"\u202eb"`, "\u009b2J": `"\u009b2J"`, "\x7f": `"\x7f"`, "it's\n": `"it\x27s\n"`, "\u00a0": `"\u00a0"`,
 	} {
 		if got := printable(text); got != want {
 			t.Errorf("%q prints as %s, want %s", text, got, want)

@@ -29,7 +29,7 @@ type serve struct {
 	Upstream        filled        `placeholder:"URL" help:"Where requests that pass go. Default: a built-in echo of method, path and query."`
 	UpstreamTimeout time.Duration `default:"60s" placeholder:"TIME" help:"For the upstream to take a connection, and then for the header of its answer; the body may take longer. Default: ${default}."`
 	Check           filled        `placeholder:"ADDR" help:"Address where nginx, Traefik and Caddy ask whether a request may go on, on any path."`
-	CheckPath       string        `placeholder:"PATH" help:"Path of --listen where they may ask as well."`
+	CheckPath       filled        `placeholder:"PATH" help:"Path of --listen where they may ask as well."`
 	CheckStatus     int           `placeholder:"N" help:"Status of a check's refusals, such as 403 for nginx, 400 to 599. Default: the rule's own."`
 	Envoy           filled        `placeholder:"ADDR" help:"Address of Envoy's rate limit service v3, gRPC without TLS."`
 	Admin           filled        `placeholder:"ADDR" help:"Address for operators: health, metrics, rules, the most denied; off: none. Default: 127.0.0.1:9180, or none where that is taken."`
@@ -138,10 +138,12 @@ func (c serve) check() error {
 	switch {
 	case c.UpstreamTimeout <= 0:
 		return fmt.Errorf("--upstream-timeout %v: want more than 0", c.UpstreamTimeout)
-	case c.CheckPath != "" && (c.CheckPath[0] != '/' || strings.ContainsAny(c.CheckPath, "?#")):
+	case c.CheckPath != "" && (c.CheckPath[0] != '/' || strings.ContainsAny(string(c.CheckPath), "?#")):
 		return fmt.Errorf("--check-path %q: want a path that begins with a slash", c.CheckPath)
 	case c.CheckPath != "" && c.Listen == off:
 		return errors.New("--check-path is a path of --listen, which is off")
+	case c.CheckStatus != 0 && (c.CheckStatus < 400 || c.CheckStatus > 599):
+		return fmt.Errorf("--check-status %d: want 400 to 599", c.CheckStatus)
 	case c.CheckStatus != 0 && c.Check == "" && c.CheckPath == "":
 		return errors.New("--check-status goes with --check or --check-path")
 	case c.Listen == off && (c.Check == "" || c.Check == off) && (c.Envoy == "" || c.Envoy == off):
@@ -159,7 +161,7 @@ func checkAddress(address string) error {
 	if err == nil {
 		_, err = net.LookupPort("tcp", port)
 	}
-	if err != nil {
+	if err != nil || port == "" {
 		return fmt.Errorf("%q: want HOST:PORT, such as 127.0.0.1:8080 or :8080, or off", address)
 	}
 	return nil
@@ -182,7 +184,7 @@ func (c serve) openListen(open *ports, upstream *url.URL, limits *service.Servic
 		ErrorLog:          errorLog,
 	}
 	handle := func(backend http.Handler) {
-		server.Handler = boundUnread(withCheck(c.CheckPath, checks, limits.Middleware(backend)))
+		server.Handler = boundUnread(withCheck(string(c.CheckPath), checks, limits.Middleware(backend)))
 	}
 	if upstream == nil {
 		handle(http.HandlerFunc(echo))

@@ -5,7 +5,7 @@ end
 local function call(o, key, n, command, text)
   local tcp, reply, words = ngx.socket.tcp(), {}, { command, text, "1", key, "", ("%.0f"):format(n), unpack(o.params) }
   for i, w in ipairs(words) do words[i] = "$" .. #w .. "\r\n" .. w .. "\r\n" end
-  tcp:settimeouts(o.timeout, o.timeout, o.timeout) -- ms
+  tcp:settimeouts(o.timeout or 50, o.timeout or 50, o.timeout or 50) -- ms
   local ok, why = tcp:connect(o.host, o.port)
   if ok then ok, why = tcp:send({ "*", #words, "\r\n", words }) end
   for i = 0, 4 do
