@@ -36,8 +36,8 @@ type proxy struct {
 	upgrades sync.WaitGroup // requests that may become another protocol's connection, and such connections
 }
 
-// newProxy returns a proxy that waits for the upstream's connection, and then for the header of its answer, for at most
-// timeout each. Whose X-Forwarded-* fields go on is up to rules. What comes of the upstream goes on at once, so that
+// newProxy returns a proxy that waits for the upstream's connection, for each part of the client's body, and then for the
+// header of the answer, for at most timeout each. Whose X-Forwarded-* fields go on is up to rules. What comes of the upstream goes on at once, so that
 // a slow answer shows what there is of it.
 func newProxy(upstream *url.URL, timeout time.Duration, rules func() *policy.Rules, errorLog *log.Logger) *proxy {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -45,7 +45,7 @@ func newProxy(upstream *url.URL, timeout time.Duration, rules func() *policy.Rul
 	transport.TLSHandshakeTimeout = timeout
 	transport.ResponseHeaderTimeout = timeout
 	p := &proxy{}
-	p.forward = takeBody(&httputil.ReverseProxy{
+	p.forward = takeBody(timeout, &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(upstream)
 			setForwarded(r, rules().Trusts(r.In))
@@ -72,10 +72,9 @@ func answerFailed(w http.ResponseWriter, r *http.Request, err error, errorLog *l
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		status, says = http.StatusGatewayTimeout, "The upstream did not answer in time."
 	}
-	switch {
-	case uploadFailed(r):
-		status, says = http.StatusBadRequest, "The body of the request is malformed or cut off."
-	case r.Context().Err() == nil: // else the client has gone, which is no fault
+	if fault, why := uploadFault(r); fault != 0 {
+		status, says = fault, why
+	} else if r.Context().Err() == nil { // else the client has gone, which is no fault
 		errorLog.Printf("http: proxy error: %v", err)
 	}
 	http.Error(w, says, status)

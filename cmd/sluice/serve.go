@@ -27,7 +27,7 @@ type serve struct {
 	Rules           string        `arg:"" help:"Rule file."`
 	Listen          filled        `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address to listen on for requests; port 0 picks a free one; off: none. Default: ${default}."`
 	Upstream        filled        `placeholder:"URL" help:"Where requests that pass go. Default: a built-in echo of method, path and query."`
-	UpstreamTimeout time.Duration `default:"60s" placeholder:"TIME" help:"For the upstream to take a connection, and then for the header of its answer; the body may take longer. Default: ${default}."`
+	UpstreamTimeout time.Duration `default:"60s" placeholder:"TIME" help:"For the upstream to take a connection, for each part of a request's body, and then for the header of the answer; the whole may take longer. Default: ${default}."`
 	Check           filled        `placeholder:"ADDR" help:"Address where nginx, Traefik and Caddy ask whether a request may go on, on any path."`
 	CheckPath       filled        `placeholder:"PATH" help:"Path of --listen where they may ask as well."`
 	CheckStatus     int           `placeholder:"N" help:"Status of a check's refusals, such as 403 for nginx, 400 to 599. Default: the rule's own."`

@@ -2,12 +2,15 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -169,5 +172,60 @@ func TestServeMalformedUpload(t *testing.T) {
 	}
 	if resp, _ := dial(t, url).send(t, "POST /last HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"); resp.StatusCode != 200 {
 		t.Errorf("chunks as they should be: status %d, want 200", resp.StatusCode)
+	}
+}
+
+// A client that stops in the middle of its upload gets what the upstream has answered, and is given up in any case: its
+// connection is not kept for ever.
+func TestServeStalledUpload(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() { // an upstream that does as the path says
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				req, err := http.ReadRequest(bufio.NewReader(c))
+				switch {
+				case err != nil:
+				case req.URL.Path == "/answers":
+					_, _ = io.WriteString(c, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n")
+					_, _ = io.Copy(io.Discard, c)
+				case req.URL.Path == "/silent":
+					_, _ = io.Copy(io.Discard, c)
+				}
+			}()
+		}
+	}()
+	rules := write(t, "rules: [{name: last, match: /, limits: [{algorithm: fixed_window, limit: 1000/d, subject: ip}]}]\n")
+	url, _ := served(t, rules, "--upstream", "http://"+l.Addr().String(), "--upstream-timeout", "1s")
+	type stalled struct {
+		what     string
+		conn     raw
+		statuses []int
+	}
+	var all []stalled // at once, since each of them takes its time
+	for path, statuses := range map[string][]int{"/answers": {401}, "/silent": {408, 504}, "/closes": {502, 408}} {
+		for _, length := range []string{"Content-Length: 1000", "Transfer-Encoding: chunked"} {
+			for _, part := range []string{"", "a\r\n0123456789\r\n"} {
+				conn := dial(t, url)
+				conn.write(t, fmt.Sprintf("POST %s HTTP/1.1\r\nHost: a\r\n%s\r\n\r\n%s", path, length, part))
+				all = append(all, stalled{fmt.Sprintf("%s, %s, %q", path, length, part), conn, statuses})
+			}
+		}
+	}
+	for _, s := range all {
+		if resp, _ := s.conn.answer(t); !slices.Contains(s.statuses, resp.StatusCode) {
+			t.Errorf("%s: status %d, want one of %v", s.what, resp.StatusCode, s.statuses)
+		}
+		if n, err := s.conn.answers.Read(make([]byte, 1)); n > 0 || !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("%s: the connection goes on: %d bytes, %v", s.what, n, err)
+		}
 	}
 }
